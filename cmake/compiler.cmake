@@ -1,0 +1,41 @@
+# Flags of our own code, ccache and mold where they are installed.
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+find_program(MOLD mold)
+if(MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+if(PHITAP_SANITIZE)
+  add_compile_options(-fsanitize=${PHITAP_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
+  add_link_options(-fsanitize=${PHITAP_SANITIZE})
+endif()
+
+add_library(phitap_warnings INTERFACE)
+# gcc 12 takes the missing fields of a designated initialiser for a mistake; leaving them out is why we use them.
+target_compile_options(phitap_warnings INTERFACE -Wall -Wextra -Werror -Wno-missing-field-initializers)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  target_compile_options(phitap_warnings INTERFACE -Wthread-safety)
+endif()
+
+# phitap_library(NAME SOURCES a.cc ... LINKS x y ...): one static target for a folder, as phitap::NAME.
+# LINKS are public: a folder's headers may name what it links.
+function(phitap_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINKS" ${ARGN})
+  add_library(phitap_${name} STATIC ${arg_SOURCES})
+  add_library(phitap::${name} ALIAS phitap_${name})
+  target_include_directories(phitap_${name} PUBLIC ${CMAKE_SOURCE_DIR})
+  target_link_libraries(phitap_${name} PUBLIC ${arg_LINKS} PRIVATE phitap_warnings)
+endfunction()
+
+# phitap_test(NAME LABEL unit|integration|golden SOURCES ... LINKS ...): a GoogleTest binary, one ctest entry.
+function(phitap_test name)
+  cmake_parse_arguments(arg "" "LABEL" "SOURCES;LINKS" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE ${arg_LINKS} GTest::gmock GTest::gtest_main phitap_warnings)
+  add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES LABELS ${arg_LABEL})
+endfunction()
