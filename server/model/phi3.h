@@ -1,0 +1,81 @@
+// The Phi-3 family's forward pass over a ragged batch.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef PHITAP_SERVER_MODEL_PHI3_H_
+#define PHITAP_SERVER_MODEL_PHI3_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "server/checkpoint/checkpoint.h"
+#include "server/model/hooks.h"
+#include "server/spec/model_spec.h"
+
+namespace phitap {
+
+// One run of a wave, as the model sees it. Spans outlive the forward.
+struct ForwardRow {
+  absl::Span<const int32_t> ids;
+  // One a token.
+  absl::Span<const int64_t> position_ids;
+  bool has_position_ids = false;
+  // Positions whose keys no query sees, ascending.
+  absl::Span<const int64_t> hidden_positions;
+  // How far to go: see Reach in server/plan/trace_plan.h.
+  int layer_count = 0;
+  absl::Span<const int64_t> tail_positions;
+  absl::Span<const int64_t> norm_positions;
+  absl::Span<const int64_t> head_positions;
+};
+
+enum class ForwardNumerics { kCausal, kTransformers };
+enum class ForwardAttention { kSdpa, kEager };
+
+struct ForwardOptions {
+  ForwardNumerics numerics = ForwardNumerics::kCausal;
+  ForwardAttention attention = ForwardAttention::kSdpa;
+};
+
+// How many rows a linear layer is called with, so that a row's bits do not depend on the others.
+struct RowRule {
+  enum class Kind { kMultipleOf16, kExactly64, kAlone };
+  Kind kind = Kind::kMultipleOf16;
+  // Whether the start measurement found that the rule holds.
+  bool batch_invariant = true;
+};
+
+// Weights and the forward. Const and shared by all forwards after Load; every method must be called on the compute thread.
+class Phi3 {
+ public:
+  // Weights are used in place where `dtype` is the checkpoint's. Throws c10::Error (see torch_guard.h).
+  static absl::StatusOr<std::unique_ptr<Phi3>> Load(std::shared_ptr<const Checkpoint> checkpoint, DType dtype);
+  ~Phi3();
+
+  // Runs the rows as far as each asks, showing every value to `hooks`. In kTransformers there is one row. May throw c10::Error.
+  void Forward(absl::Span<const ForwardRow> rows, const ForwardOptions& options, Hooks& hooks) const;
+
+  // Final norm (if asked for) and head over [n, D] values: float32 logits [n, V], the bits independent of n. For the logit lens.
+  enum class LensNorm { kApply, kSkip };
+  at::Tensor LensLogits(const at::Tensor& residual, LensNorm norm) const;
+
+  // Measures which row rule holds for these weights, at most a second; Forward uses it from then on.
+  RowRule MeasureRowRule();
+  const RowRule& row_rule() const;
+  const ModelSpec& spec() const;
+  // Element type that it computes in.
+  DType dtype() const;
+
+ private:
+  struct Parts;
+  explicit Phi3(std::unique_ptr<Parts> parts);
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace phitap
+
+#endif  // PHITAP_SERVER_MODEL_PHI3_H_

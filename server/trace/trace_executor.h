@@ -1,0 +1,42 @@
+// Runs waves of planned runs through a model and captures what they ask for.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef PHITAP_SERVER_TRACE_TRACE_EXECUTOR_H_
+#define PHITAP_SERVER_TRACE_TRACE_EXECUTOR_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "server/checkpoint/checkpoint.h"
+#include "server/plan/executor.h"
+
+namespace phitap {
+
+struct LoadOptions {
+  // Element type to compute in.
+  DType dtype = DType::kBF16;
+  // Threads of the compute thread's ATen calls.
+  int thread_count = 1;
+};
+
+// What a loaded model tells about its numbers.
+struct NumericsReport {
+  bool batch_invariant = true;
+  // "multiples of 16 rows".
+  std::string row_rule;
+  // Device, CPU features, libtorch, threads, row rule, tile.
+  std::string fingerprint;
+};
+
+struct LoadedModel {
+  std::unique_ptr<Executor> executor;
+  NumericsReport numerics;
+};
+
+// Loads the weights, measures the row rule and returns what runs waves. Must be called on the thread that will run them: libtorch's thread
+// count belongs to the calling thread. RESOURCE_EXHAUSTED where memory does not suffice, INTERNAL for libtorch's own errors.
+absl::StatusOr<LoadedModel> LoadModel(std::shared_ptr<const Checkpoint> checkpoint, const LoadOptions& options);
+
+}  // namespace phitap
+
+#endif  // PHITAP_SERVER_TRACE_TRACE_EXECUTOR_H_
