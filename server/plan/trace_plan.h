@@ -68,6 +68,9 @@ struct ResolvedSelection {
 // One hook point read in one run.
 struct PlannedCapture {
   HookPoint point;
+  // Where the forward shows the value: `point` itself, but for the input of layer l the output of layer l − 1 (or the token embeddings),
+  // so that reading it does not cost a layer.
+  HookPoint read_at;
   int run = 0;
   ResolvedSelection selection;
   Reduction reduction;
