@@ -1,4 +1,5 @@
-// What one request asks of the model, checked and resolved: the engine needs nothing else of it.
+// What one request asks of the model, checked and resolved: the engine needs
+// nothing else of it.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef PHITAP_SERVER_PLAN_TRACE_PLAN_H_
 #define PHITAP_SERVER_PLAN_TRACE_PLAN_H_
@@ -21,11 +22,13 @@ enum class Attention { kSdpa, kEager };
 struct Reach {
   // Layers to compute; 0 is the embeddings alone.
   int layer_count = 0;
-  // In the last of these layers: positions that go on after the keys and values (attention outputs and all that follows). Before the
-  // last layer all positions do.
+  // In the last of these layers: positions that go on after the keys and values
+  // (attention outputs and all that follows). Before the last layer all
+  // positions do.
   std::vector<int64_t> tail_positions;
-  // Positions that the final norm reads, a subset of tail_positions (of all positions where layer_count is 0); empty where nothing asks
-  // for the norm or what follows it.
+  // Positions that the final norm reads, a subset of tail_positions (of all
+  // positions where layer_count is 0); empty where nothing asks for the norm or
+  // what follows it.
   std::vector<int64_t> norm_positions;
   // Positions that the head reads, a subset of norm_positions.
   std::vector<int64_t> head_positions;
@@ -36,7 +39,8 @@ struct PlannedRun {
   std::vector<int32_t> ids;
   // One a token.
   std::vector<int64_t> position_ids;
-  // Whether the caller gave position_ids (numerics kTransformers passes them on only then).
+  // Whether the caller gave position_ids (numerics kTransformers passes them on
+  // only then).
   bool has_position_ids = false;
   // Positions whose keys no query sees, ascending.
   std::vector<int64_t> hidden_positions;
@@ -54,9 +58,11 @@ struct LogitLensReduction {
   bool apply_final_norm = true;
 };
 using Reduction =
-    std::variant<std::monostate, MeanOverPositionsReduction, NormReduction, TopKReduction, LogitLensReduction>;
+    std::variant<std::monostate, MeanOverPositionsReduction, NormReduction,
+                 TopKReduction, LogitLensReduction>;
 
-// Indices to keep along each dimension, in the order asked for; unset keeps all. None is empty, none repeats an index.
+// Indices to keep along each dimension, in the order asked for; unset keeps
+// all. None is empty, none repeats an index.
 struct ResolvedSelection {
   std::optional<std::vector<int64_t>> positions;
   std::optional<std::vector<int64_t>> heads;
@@ -68,14 +74,16 @@ struct ResolvedSelection {
 // One hook point read in one run.
 struct PlannedCapture {
   HookPoint point;
-  // Where the forward shows the value: `point` itself, but for the input of layer l the output of layer l − 1 (or the token embeddings),
-  // so that reading it does not cost a layer.
+  // Where the forward shows the value: `point` itself, but for the input of
+  // layer l the output of layer l − 1 (or the token embeddings), so that
+  // reading it does not cost a layer.
   HookPoint read_at;
   int run = 0;
   ResolvedSelection selection;
   Reduction reduction;
-  // Index of its first tensor in TracePlan::tensors. A plain value makes one, TopK two (values, indices), LogitLens two (probabilities,
-  // indices) or, with token ids, four (and token_probabilities, token_ranks).
+  // Index of its first tensor in TracePlan::tensors. A plain value makes one,
+  // TopK two (values, indices), LogitLens two (probabilities, indices) or, with
+  // token ids, four (and token_probabilities, token_ranks).
   int first_tensor = 0;
 };
 
@@ -103,7 +111,8 @@ struct TracePlan {
   std::vector<PlannedTensor> tensors;
   // Bytes of all tensors.
   int64_t size_bytes = 0;
-  // Σ over runs of layers × tokens to be computed (tail positions in the last layer), and at full depth.
+  // Σ over runs of layers × tokens to be computed (tail positions in the last
+  // layer), and at full depth.
   int64_t token_layers = 0;
   int64_t token_layers_full_depth = 0;
 };

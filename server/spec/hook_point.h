@@ -1,4 +1,5 @@
-// Named places in the forward pass: the vocabulary that planner, model and clients share.
+// Named places in the forward pass: the vocabulary that planner, model and
+// clients share.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef PHITAP_SERVER_SPEC_HOOK_POINT_H_
 #define PHITAP_SERVER_SPEC_HOOK_POINT_H_
@@ -10,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "server/spec/dimension.h"
 #include "server/spec/model_spec.h"
 
 namespace phitap {
@@ -54,29 +56,6 @@ inline constexpr int kHookCount = static_cast<int>(Hook::kNextTokenProbs) + 1;
 
 enum class Module { kModel, kLayer, kSelfAttn, kMlp };
 
-// What a dimension of a value is. kSeq, kQuery and kKey depend on the prompt.
-enum class Dimension {
-  kSeq,
-  kQuery,
-  kKey,
-  kHiddenSize,
-  kNumHeads,
-  kNumKvHeads,
-  kHeadDim,
-  kQkvWidth,
-  kIntermediateSize,
-  kGateUpWidth,
-  kVocabSize,
-  kRotaryDims,
-  kPair,
-};
-
-// "seq", "hidden_size", …
-absl::string_view Name(Dimension dimension);
-
-// Size of a dimension in a prompt of `token_count` tokens.
-int64_t SizeOf(Dimension dimension, const ModelSpec& spec, int64_t token_count);
-
 enum class Access { kRead, kReadWrite };
 
 // One line of the catalogue.
@@ -89,7 +68,8 @@ struct HookEntry {
   absl::string_view description;
   // Under which condition, or what it costs; empty where there is none.
   absl::string_view condition;
-  // The same place elsewhere; `{i}` is the layer.
+  // The same place elsewhere, laid out alike but for a batch dimension in
+  // front; `{i}` is the layer.
   std::vector<absl::string_view> aliases;
 };
 
@@ -107,15 +87,22 @@ struct HookPoint {
 
 bool HasLayer(Hook hook);
 
+// "layers.{i}.self_attn", or "model".
+absl::string_view ModulePath(Module module);
 // "layers.5.self_attn.attention_queries", "logits".
 std::string FullName(HookPoint point);
 // "layers.{i}.self_attn.attention_queries".
 std::string FullNamePattern(Hook hook);
 
-// Reads a hook point or a set of them, in forward order without repeats: `layers.5.layer_output`, `layers.5.self_attn.attention_keys`,
-// `layers.*.x`, `layers.8-15.x`, `layers.{0,5,8-10}.x`, `layers.-1.x`, a model-level name, or an alias. INVALID_ARGUMENT against
+// Reads a hook point or a set of them, in forward order without repeats:
+// `layers.5.layer_output`, `layers.5.self_attn.attention_keys`, `layers.*.x`,
+// `layers.8-15.x`, `layers.{0,5,8-10}.x`, `layers.-1.x`, `layers[5].x`, a
+// model-level name, or an alias such as `blocks.*.hook_resid_post` or
+// `layers_output[5]`; each may start with `model.`. INVALID_ARGUMENT against
 // `field`, with the nearest names or the valid layers.
-absl::StatusOr<std::vector<HookPoint>> ParseHookPoints(absl::string_view text, const ModelSpec& spec, absl::string_view field);
+absl::StatusOr<std::vector<HookPoint>> ParseHookPoints(absl::string_view text,
+                                                       const ModelSpec& spec,
+                                                       absl::string_view field);
 
 }  // namespace phitap
 
