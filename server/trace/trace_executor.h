@@ -33,9 +33,12 @@ struct LoadedModel {
   NumericsReport numerics;
 };
 
-// Loads the weights, measures the row rule and returns what runs waves. Must be called on the thread that will run them: libtorch's thread
-// count belongs to the calling thread. RESOURCE_EXHAUSTED where memory does not suffice, INTERNAL for libtorch's own errors.
-absl::StatusOr<LoadedModel> LoadModel(std::shared_ptr<const Checkpoint> checkpoint, const LoadOptions& options);
+// Loads the weights, measures the row rule and returns what runs waves. Must be
+// called on the thread that will run them: libtorch's thread count belongs to
+// the calling thread. RESOURCE_EXHAUSTED where memory does not suffice,
+// INTERNAL for libtorch's own errors.
+absl::StatusOr<LoadedModel> LoadModel(
+    std::shared_ptr<const Checkpoint> checkpoint, const LoadOptions& options);
 
 }  // namespace phitap
 

@@ -1,0 +1,24 @@
+// Hands a tensor's bytes over to code without libtorch.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef PHITAP_SERVER_TRACE_HOST_VIEW_H_
+#define PHITAP_SERVER_TRACE_HOST_VIEW_H_
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/ScalarType.h>
+
+#include "server/base/dtype.h"
+#include "server/base/host_tensor.h"
+
+namespace phitap {
+
+c10::ScalarType ScalarTypeOf(DType dtype);
+DType DTypeOf(c10::ScalarType type);
+
+// The bytes of `value`, contiguous: a view where it covers at least half of the
+// storage that it would keep alive, else a copy. What is viewed must not be
+// written any more.
+HostTensor ToHost(const at::Tensor& value);
+
+}  // namespace phitap
+
+#endif  // PHITAP_SERVER_TRACE_HOST_VIEW_H_
