@@ -10,7 +10,7 @@ set(TABLE
   "| checkpoint | base, spec | none |"
   "| tokenizer | base | none |"
   "| observe | base, spec | none |"
-  "| plan | base, spec | none |"
+  "| plan | base, spec | proto |"
   "| model | base, spec, checkpoint | torch |"
   "| trace | base, spec, checkpoint, plan, model | torch |"
   "| schedule | base, spec, plan, observe | none |"
