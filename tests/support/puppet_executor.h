@@ -1,0 +1,101 @@
+// An executor whose waves a test runs by hand, so that scheduling can be
+// tested without a model and without timing.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef PHITAP_TESTS_SUPPORT_PUPPET_EXECUTOR_H_
+#define PHITAP_TESTS_SUPPORT_PUPPET_EXECUTOR_H_
+
+#include <condition_variable>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "server/base/host_tensor.h"
+#include "server/plan/executor.h"
+
+namespace phitap::testing {
+
+// Delivers every tensor of the row's run, each byte its tensor's number.
+inline void DeliverAll(const WaveRow& row) {
+  for (size_t i = 0; i < row.plan->tensors.size(); ++i) {
+    const PlannedTensor& tensor = row.plan->tensors[i];
+    if (tensor.run != row.run) continue;
+    const std::vector<std::byte> bytes(tensor.size_bytes,
+                                       static_cast<std::byte>(i));
+    row.sink->Deliver(static_cast<int>(i),
+                      CopyOf(tensor.dtype, tensor.shape, bytes));
+  }
+}
+
+// Where a PuppetExecutor's waves meet the test's thread. Thread-safe.
+class WaveStage {
+ public:
+  // Test: blocks until the executor is given a wave, and returns its rows.
+  std::vector<WaveRow> Await() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return rows_.has_value(); });
+    return *rows_;
+  }
+
+  // Test: lets the wave end with these statuses.
+  void Complete(std::vector<absl::Status> statuses) {
+    std::lock_guard lock(mutex_);
+    statuses_ = std::move(statuses);
+    rows_.reset();
+    changed_.notify_all();
+  }
+
+  // Test: delivers everything and ends the wave. Returns its rows.
+  std::vector<WaveRow> CompleteNext() {
+    std::vector<WaveRow> rows = Await();
+    for (const WaveRow& row : rows) DeliverAll(row);
+    Complete(std::vector<absl::Status>(rows.size()));
+    return rows;
+  }
+
+  // Test: ends this and every later wave at once.
+  void RunFreely() {
+    std::lock_guard lock(mutex_);
+    free_ = true;
+    changed_.notify_all();
+  }
+
+  // Executor.
+  std::vector<absl::Status> Show(absl::Span<const WaveRow> rows) {
+    std::unique_lock lock(mutex_);
+    rows_.emplace(rows.begin(), rows.end());
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return statuses_.has_value() || free_; });
+    rows_.reset();  // Where it ran freely.
+    if (statuses_.has_value()) return *std::exchange(statuses_, std::nullopt);
+    for (const WaveRow& row : rows) DeliverAll(row);
+    return std::vector<absl::Status>(rows.size());
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<std::vector<WaveRow>> rows_;
+  std::optional<std::vector<absl::Status>> statuses_;
+  bool free_ = false;
+};
+
+class PuppetExecutor final : public Executor {
+ public:
+  // `stage` outlives the executor.
+  explicit PuppetExecutor(WaveStage* stage) : stage_(stage) {}
+  std::vector<absl::Status> Run(absl::Span<const WaveRow> rows) override {
+    return stage_->Show(rows);
+  }
+
+ private:
+  WaveStage* const stage_;
+};
+
+}  // namespace phitap::testing
+
+#endif  // PHITAP_TESTS_SUPPORT_PUPPET_EXECUTOR_H_

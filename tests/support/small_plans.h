@@ -1,0 +1,55 @@
+// Plans for tests of scheduling and streaming: no model stands behind them.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef PHITAP_TESTS_SUPPORT_SMALL_PLANS_H_
+#define PHITAP_TESTS_SUPPORT_SMALL_PLANS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/plan/trace_plan.h"
+
+namespace phitap::testing {
+
+struct SmallPlan {
+  std::string model = "tiny";
+  // Tokens of each run; each run returns one float32 tensor [tokens].
+  std::vector<int> tokens_of_runs = {3};
+  Numerics numerics = Numerics::kCausal;
+  Attention attention = Attention::kSdpa;
+  bool isolate = false;
+  bool report_progress = false;
+};
+
+inline std::shared_ptr<const TracePlan> MakePlan(const SmallPlan& small) {
+  auto plan = std::make_shared<TracePlan>();
+  plan->model = small.model;
+  plan->numerics = small.numerics;
+  plan->attention = small.attention;
+  plan->isolate = small.isolate;
+  plan->report_progress = small.report_progress;
+  for (size_t run = 0; run < small.tokens_of_runs.size(); ++run) {
+    const int64_t tokens = small.tokens_of_runs[run];
+    plan->runs.push_back({.label = absl::StrCat(run),
+                          .ids = std::vector<int32_t>(tokens, 1),
+                          .position_ids = std::vector<int64_t>(tokens, 0),
+                          .reach = {.layer_count = 2}});
+    plan->tensors.push_back({.label = "layer_output",
+                             .run = static_cast<int>(run),
+                             .point = {.hook = Hook::kLayerOutput, .layer = 1},
+                             .dtype = DType::kF32,
+                             .shape = {tokens},
+                             .dimension_names = {"seq"},
+                             .size_bytes = tokens * 4});
+    plan->size_bytes += tokens * 4;
+    plan->token_layers += tokens * 2;
+    plan->token_layers_full_depth += tokens * 2;
+  }
+  return plan;
+}
+
+}  // namespace phitap::testing
+
+#endif  // PHITAP_TESTS_SUPPORT_SMALL_PLANS_H_

@@ -1,0 +1,320 @@
+#include "server/schedule/scheduler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "tests/support/manual_clock.h"
+#include "tests/support/puppet_executor.h"
+#include "tests/support/small_plans.h"
+
+namespace phitap {
+namespace {
+
+using ::phitap::testing::SmallPlan;
+using ::testing::HasSubstr;
+
+// Reads a stream to its end, blocking.
+class Reader {
+ public:
+  std::function<void()> wake() {
+    return [this] {
+      std::lock_guard lock(mutex_);
+      woken_ = true;
+      changed_.notify_one();
+    };
+  }
+
+  StreamEvent Next(ResultStream& stream) {
+    for (;;) {
+      if (std::optional<StreamEvent> event = stream.Pull()) return *event;
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return std::exchange(woken_, false); });
+    }
+  }
+
+  // The last event; counts the tensors on the way.
+  StreamEvent End(ResultStream& stream) {
+    for (;;) {
+      StreamEvent event = Next(stream);
+      if (std::holds_alternative<TraceFinished>(event) ||
+          std::holds_alternative<TraceFailed>(event)) {
+        return event;
+      }
+      if (std::holds_alternative<TensorReady>(event)) ++tensor_count;
+    }
+  }
+
+  int tensor_count = 0;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool woken_ = false;
+};
+
+class SchedulerTest : public ::testing::Test {
+ protected:
+  void TearDown() override { stage_.RunFreely(); }
+
+  void Start(SchedulerOptions options) {
+    options.clock = &clock_;
+    absl::StatusOr<std::unique_ptr<Scheduler>> scheduler =
+        Scheduler::Start(options, [this]() -> absl::StatusOr<ExecutorMap> {
+          ExecutorMap executors;
+          executors["tiny"] =
+              std::make_unique<testing::PuppetExecutor>(&stage_);
+          return executors;
+        });
+    ASSERT_TRUE(scheduler.ok()) << scheduler.status();
+    scheduler_ = *std::move(scheduler);
+  }
+
+  absl::StatusOr<std::shared_ptr<ResultStream>> Submit(
+      const SmallPlan& small, Reader& reader,
+      absl::Duration patience = absl::InfiniteDuration()) {
+    return scheduler_->Submit({.plan = testing::MakePlan(small),
+                               .deadline = clock_.Now() + patience,
+                               .wake = reader.wake()});
+  }
+
+  testing::ManualClock clock_;
+  testing::WaveStage stage_;
+  // Last, hence drained first, with the wave that TearDown set free.
+  std::unique_ptr<Scheduler> scheduler_;
+};
+
+TEST_F(SchedulerTest, ReturnsTheErrorOfALoadThatFails) {
+  const absl::Status status =
+      Scheduler::Start({.clock = &clock_}, []() -> absl::StatusOr<ExecutorMap> {
+        return absl::NotFoundError("no such folder");
+      }).status();
+  EXPECT_EQ(status, absl::NotFoundError("no such folder"));
+}
+
+TEST_F(SchedulerTest, LoadsOnTheThreadThatRunsTheWaves) {
+  class ThreadTeller final : public Executor {
+   public:
+    explicit ThreadTeller(std::promise<std::thread::id>* ran) : ran_(ran) {}
+    std::vector<absl::Status> Run(absl::Span<const WaveRow> rows) override {
+      ran_->set_value(std::this_thread::get_id());
+      return std::vector<absl::Status>(rows.size(), absl::AbortedError("told"));
+    }
+    std::promise<std::thread::id>* ran_;
+  };
+  std::promise<std::thread::id> ran;
+  std::thread::id loaded;
+  auto scheduler = Scheduler::Start(
+      {.clock = &clock_}, [&]() -> absl::StatusOr<ExecutorMap> {
+        loaded = std::this_thread::get_id();
+        ExecutorMap executors;
+        executors["tiny"] = std::make_unique<ThreadTeller>(&ran);
+        return executors;
+      });
+  ASSERT_TRUE(scheduler.ok());
+  Reader reader;
+  ASSERT_TRUE(
+      (*scheduler)
+          ->Submit({.plan = testing::MakePlan({}), .wake = reader.wake()})
+          .ok());
+  EXPECT_EQ(ran.get_future().get(), loaded);
+  EXPECT_NE(loaded, std::this_thread::get_id());
+}
+
+TEST_F(SchedulerTest, RunsARequestToItsEnd) {
+  Start({});
+  Reader reader;
+  auto stream = Submit({.tokens_of_runs = {3, 4}}, reader);
+  ASSERT_TRUE(stream.ok());
+  stage_.Await();
+  clock_.Advance(absl::Seconds(3));
+  stage_.CompleteNext();
+  const auto finished = std::get<TraceFinished>(reader.End(**stream));
+  EXPECT_EQ(reader.tensor_count, 2);
+  EXPECT_EQ(finished.queue_time, absl::ZeroDuration());
+  EXPECT_EQ(finished.compute_time, absl::Seconds(3));
+}
+
+TEST_F(SchedulerTest, GathersWhatCameWhileAWaveRan) {
+  Start({});
+  Reader reader;
+  auto first = Submit({}, reader);
+  stage_.Await();
+  auto second = Submit({}, reader);
+  auto third = Submit({}, reader);
+  clock_.Advance(absl::Seconds(2));
+  EXPECT_EQ(stage_.CompleteNext().size(), 1u);
+  std::get<TraceFinished>(reader.End(**first));
+  EXPECT_EQ(stage_.CompleteNext().size(), 2u);
+  EXPECT_EQ(std::get<TraceFinished>(reader.End(**second)).queue_time,
+            absl::Seconds(2));
+}
+
+TEST_F(SchedulerTest, AFailingRowFailsAlone) {
+  Start({});
+  Reader blocker_reader;
+  auto blocker = Submit({}, blocker_reader);
+  stage_.Await();
+  Reader first_reader;
+  Reader second_reader;
+  auto first = Submit({.tokens_of_runs = {2, 2}}, first_reader);
+  auto second = Submit({.tokens_of_runs = {2}}, second_reader);
+  stage_.CompleteNext();
+  std::get<TraceFinished>(blocker_reader.End(**blocker));
+
+  // Rows in turn: first 0, second 0, first 1.
+  const std::vector<WaveRow> rows = stage_.Await();
+  ASSERT_EQ(rows.size(), 3u);
+  testing::DeliverAll(rows[1]);
+  testing::DeliverAll(rows[2]);
+  stage_.Complete({absl::ResourceExhaustedError("out of memory"),
+                   absl::OkStatus(), absl::OkStatus()});
+  EXPECT_THAT(
+      std::get<TraceFinished>(first_reader.End(**first)).run_statuses,
+      ::testing::ElementsAre(absl::ResourceExhaustedError("out of memory"),
+                             absl::OkStatus()));
+  EXPECT_THAT(std::get<TraceFinished>(second_reader.End(**second)).run_statuses,
+              ::testing::ElementsAre(absl::OkStatus()));
+}
+
+TEST_F(SchedulerTest, AClosedStreamTakesNoMoreWaves) {
+  Start({.max_wave_tokens = 4});
+  Reader reader;
+  auto cancelled = Submit({.tokens_of_runs = {4, 4, 4}}, reader);
+  const std::vector<WaveRow> rows = stage_.Await();
+  EXPECT_FALSE(rows[0].sink->Cancelled(0));
+  (*cancelled)->Close();
+  EXPECT_TRUE(rows[0].sink->Cancelled(0));
+  Reader next_reader;
+  auto next = Submit({.tokens_of_runs = {3}}, next_reader);
+  stage_.Complete({absl::CancelledError("")});
+  std::get<TraceFinished>([&] {
+    EXPECT_EQ(stage_.CompleteNext()[0].plan->runs[0].ids.size(), 3u);
+    return next_reader.End(**next);
+  }());
+}
+
+TEST_F(SchedulerTest, FailsARequestWhoseDeadlinePassesInAWave) {
+  Start({});
+  Reader reader;
+  auto stream = Submit({}, reader, absl::Seconds(5));
+  const std::vector<WaveRow> rows = stage_.Await();
+  clock_.Advance(absl::Seconds(6));
+  EXPECT_TRUE(rows[0].sink->Cancelled(0));
+  stage_.Complete({absl::CancelledError("dropped between layers")});
+  EXPECT_EQ(std::get<TraceFailed>(reader.End(**stream)).status.code(),
+            absl::StatusCode::kDeadlineExceeded);
+}
+
+TEST_F(SchedulerTest, FailsARequestWhoseDeadlinePassesInTheQueue) {
+  Start({});
+  Reader reader;
+  auto running = Submit({}, reader);
+  stage_.Await();
+  Reader late_reader;
+  auto late = Submit({}, late_reader, absl::Seconds(5));
+  clock_.Advance(absl::Seconds(6));
+  stage_.CompleteNext();
+  EXPECT_EQ(std::get<TraceFailed>(late_reader.End(**late)).status.code(),
+            absl::StatusCode::kDeadlineExceeded);
+}
+
+TEST_F(SchedulerTest, RefusesWhenTheQueueIsFullAndGivesTheBytesBack) {
+  Start({.max_queued_requests = 1});
+  Reader reader;
+  auto running = Submit({}, reader);
+  stage_.Await();
+  auto queued = Submit({}, reader);
+  const int64_t reserved = scheduler_->undelivered_bytes();
+  const absl::Status refused = Submit({}, reader).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("1 of at most 1"));
+  EXPECT_EQ(scheduler_->undelivered_bytes(), reserved);
+}
+
+TEST_F(SchedulerTest, RefusesAnAnswerThatDoesNotFitBesideTheUndelivered) {
+  Start({.max_undelivered_bytes = 100});
+  Reader reader;
+  auto first = Submit({.tokens_of_runs = {20}}, reader);
+  ASSERT_TRUE(first.ok());
+  EXPECT_EQ(Submit({.tokens_of_runs = {6}}, reader).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  stage_.CompleteNext();
+  (*first)->ReleaseBytes(80);
+  EXPECT_TRUE(Submit({.tokens_of_runs = {6}}, reader).ok());
+}
+
+TEST_F(SchedulerTest, TellsPlacesInTheQueue) {
+  Start({});
+  Reader reader;
+  auto running = Submit({}, reader);
+  stage_.Await();
+  auto queued = Submit({}, reader);
+  Reader last_reader;
+  auto last = Submit({.report_progress = true}, last_reader);
+  EXPECT_EQ(std::get<ProgressMade>(last_reader.Next(**last)).queue_position, 2);
+  stage_.CompleteNext();
+  EXPECT_EQ(std::get<ProgressMade>(last_reader.Next(**last)).queue_position, 0);
+}
+
+TEST_F(SchedulerTest, DrainsWhatWasAcceptedAndRefusesTheRest) {
+  Start({.max_wave_tokens = 3});
+  Reader first_reader;
+  Reader second_reader;
+  auto first = Submit({.tokens_of_runs = {3, 3}}, first_reader);
+  auto second = Submit({}, second_reader);
+  stage_.Await();
+  scheduler_->StopAccepting();
+  Reader late_reader;
+  const absl::Status late = Submit({}, late_reader).status();
+  EXPECT_EQ(late.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(late.message()), HasSubstr("stopping"));
+  stage_.RunFreely();
+  scheduler_->Drain();
+  std::get<TraceFinished>(first_reader.End(**first));
+  std::get<TraceFinished>(second_reader.End(**second));
+  EXPECT_EQ(first_reader.tensor_count, 2);
+}
+
+TEST_F(SchedulerTest, EndsEveryRequestOfManyClientsExactlyOnce) {
+  Start({.max_wave_tokens = 16, .max_queued_requests = 1000});
+  stage_.RunFreely();
+  std::atomic<int> finished = 0;
+  std::vector<std::thread> clients;
+  for (int client = 0; client < 8; ++client) {
+    clients.emplace_back([&, client] {
+      for (int i = 0; i < 40; ++i) {
+        Reader reader;
+        auto stream = Submit({.tokens_of_runs = {1 + client, 2, 3 + i % 5},
+                              .isolate = i % 7 == 0},
+                             reader);
+        ASSERT_TRUE(stream.ok()) << stream.status();
+        if (i % 5 == 4) {
+          (*stream)->Close();
+          continue;
+        }
+        const StreamEvent end = reader.End(**stream);
+        ASSERT_TRUE(std::holds_alternative<TraceFinished>(end));
+        ASSERT_EQ(reader.tensor_count, 3);
+        ++finished;
+      }
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(finished, 8 * 32);
+  scheduler_->Drain();
+  EXPECT_EQ(scheduler_->undelivered_bytes(), 0);
+}
+
+}  // namespace
+}  // namespace phitap
