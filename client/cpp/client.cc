@@ -1,0 +1,226 @@
+#include "client/cpp/client.h"
+
+#include <climits>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "client/cpp/response_stream.h"
+#include "client/cpp/response_wire.h"
+#include "client/cpp/trace_assembler.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
+#include "server/base/field_error.h"
+#include "server/base/status_macros.h"
+
+namespace phitap::client {
+namespace {
+
+// A window large enough to keep a fast link busy from the first byte on. The
+// estimate of the bandwidth-delay product that would size it otherwise starts
+// small and costs more time than it saves.
+constexpr int kWindowBytes = 8 << 20;
+// A chunk of a tensor fits into one frame.
+constexpr int kFrameBytes = 1 << 20;
+
+absl::Status FromGrpc(const grpc::Status& status) {
+  return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
+                      status.error_message());
+}
+
+absl::Status CheckAddress(absl::string_view address) {
+  if (absl::StartsWith(address, "unix:") && address.size() > 5) {
+    return absl::OkStatus();
+  }
+  const size_t colon = address.rfind(':');
+  int port = 0;
+  if (colon != absl::string_view::npos && colon > 0 &&
+      absl::SimpleAtoi(address.substr(colon + 1), &port) && port > 0 &&
+      port <= 65535) {
+    return absl::OkStatus();
+  }
+  return InvalidField(
+      {.field = "server",
+       .problem = absl::StrCat("`", address, "` is not an address"),
+       .valid = "HOST:PORT or unix:PATH"});
+}
+
+grpc::ChannelArguments ArgumentsOf() {
+  grpc::ChannelArguments arguments;
+  // The tensors decide how large an answer is, and the header announces it.
+  arguments.SetMaxReceiveMessageSize(-1);
+  arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
+  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kFrameBytes);
+  // The address names the server, not something that a proxy is to look for.
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return arguments;
+}
+
+// Unlike Channel::WaitForConnected this does not sit out a refused connection.
+bool WaitForConnection(grpc::Channel* channel, absl::Time deadline) {
+  const auto until = absl::ToChronoTime(deadline);
+  grpc_connectivity_state state = channel->GetState(/*try_to_connect=*/true);
+  while (state != GRPC_CHANNEL_READY) {
+    if (state == GRPC_CHANNEL_TRANSIENT_FAILURE ||
+        state == GRPC_CHANNEL_SHUTDOWN ||
+        !channel->WaitForStateChange(state, until)) {
+      return false;
+    }
+    state = channel->GetState(/*try_to_connect=*/true);
+  }
+  return true;
+}
+
+// A call's context with its deadline, within reach of its cancellation.
+class Call {
+ public:
+  explicit Call(const CallOptions& options)
+      : scope_(options.cancellation, &context_) {
+    if (options.timeout != absl::InfiniteDuration()) {
+      context_.set_deadline(absl::ToChronoTime(absl::Now() + options.timeout));
+    }
+  }
+
+  grpc::ClientContext* context() { return &context_; }
+
+ private:
+  grpc::ClientContext context_;
+  Cancellation::Scope scope_;
+};
+
+// Keeps count of a trace's progress for its caller.
+class ProgressMeter {
+ public:
+  explicit ProgressMeter(const ProgressCallback& callback)
+      : callback_(callback) {}
+
+  void Report(const TraceAssembler& assembler,
+              const v1::TraceResponse& message) {
+    if (callback_ == nullptr) return;
+    const absl::Time now = absl::Now();
+    if (message.has_progress()) progress_.server = message.progress();
+    if (assembler.received_bytes() > 0 &&
+        first_byte_ == absl::InfiniteFuture()) {
+      first_byte_ = now;
+    }
+    progress_.received_bytes = assembler.received_bytes();
+    progress_.total_bytes = assembler.header().size_bytes();
+    progress_.elapsed = now - start_;
+    const double seconds = absl::ToDoubleSeconds(now - first_byte_);
+    progress_.bytes_per_second =
+        seconds > 0 ? static_cast<double>(progress_.received_bytes) / seconds
+                    : 0;
+    callback_(progress_);
+  }
+
+ private:
+  const ProgressCallback& callback_;
+  const absl::Time start_ = absl::Now();
+  absl::Time first_byte_ = absl::InfiniteFuture();
+  TraceProgress progress_;
+};
+
+// Takes every message of the stream, or stops at the first that is wrong.
+absl::Status Assemble(ResponseStream* stream, ProgressMeter* meter,
+                      TraceAssembler* assembler) {
+  grpc::ByteBuffer buffer;
+  while (stream->Read(&buffer)) {
+    ASSIGN_OR_RETURN(const ReceivedResponse response, DecodeResponse(&buffer));
+    RETURN_IF_ERROR(assembler->Add(response));
+    meter->Report(*assembler, response.message);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Client::Client(std::shared_ptr<grpc::Channel> channel)
+    : channel_(std::move(channel)),
+      stub_(v1::ActivationService::NewStub(channel_)) {}
+
+absl::StatusOr<Client> Client::Connect(const ClientOptions& options) {
+  RETURN_IF_ERROR(CheckAddress(options.address));
+  std::shared_ptr<grpc::Channel> channel = grpc::CreateCustomChannel(
+      options.address, grpc::InsecureChannelCredentials(), ArgumentsOf());
+  if (!WaitForConnection(channel.get(),
+                         absl::Now() + options.connect_timeout)) {
+    return absl::UnavailableError(
+        absl::StrCat("no server answers at ", options.address));
+  }
+  return Client(std::move(channel));
+}
+
+absl::StatusOr<std::vector<v1::ModelSummary>> Client::ListModels(
+    const CallOptions& options) const {
+  Call call(options);
+  v1::ListModelsResponse response;
+  RETURN_IF_ERROR(FromGrpc(
+      stub_->ListModels(call.context(), v1::ListModelsRequest(), &response)));
+  return std::vector<v1::ModelSummary>(response.models().begin(),
+                                       response.models().end());
+}
+
+absl::StatusOr<v1::Model> Client::GetModel(absl::string_view model,
+                                           const CallOptions& options) const {
+  Call call(options);
+  v1::GetModelRequest request;
+  request.set_model(std::string(model));
+  v1::GetModelResponse response;
+  RETURN_IF_ERROR(
+      FromGrpc(stub_->GetModel(call.context(), request, &response)));
+  return std::move(*response.mutable_model());
+}
+
+absl::StatusOr<v1::TokenizeResponse> Client::Tokenize(
+    const v1::TokenizeRequest& request, const CallOptions& options) const {
+  Call call(options);
+  v1::TokenizeResponse response;
+  RETURN_IF_ERROR(
+      FromGrpc(stub_->Tokenize(call.context(), request, &response)));
+  return response;
+}
+
+absl::StatusOr<v1::DetokenizeResponse> Client::Detokenize(
+    absl::string_view model, absl::Span<const int32_t> ids,
+    const CallOptions& options) const {
+  Call call(options);
+  v1::DetokenizeRequest request;
+  request.set_model(std::string(model));
+  request.mutable_ids()->Add(ids.begin(), ids.end());
+  v1::DetokenizeResponse response;
+  RETURN_IF_ERROR(
+      FromGrpc(stub_->Detokenize(call.context(), request, &response)));
+  return response;
+}
+
+absl::StatusOr<v1::PlanTraceResponse> Client::PlanTrace(
+    const v1::TraceRequest& request, const CallOptions& options) const {
+  Call call(options);
+  v1::PlanTraceRequest wrapped;
+  *wrapped.mutable_trace() = request;
+  v1::PlanTraceResponse response;
+  RETURN_IF_ERROR(
+      FromGrpc(stub_->PlanTrace(call.context(), wrapped, &response)));
+  return response;
+}
+
+absl::StatusOr<phitap::client::Trace> Client::Trace(
+    const v1::TraceRequest& request, const CallOptions& options,
+    const ProgressCallback& on_progress) const {
+  Call call(options);
+  ResponseStream stream(channel_, call.context(), request);
+  TraceAssembler assembler;
+  ProgressMeter meter(on_progress);
+  const absl::Status assembled = Assemble(&stream, &meter, &assembler);
+  if (!assembled.ok()) call.context()->TryCancel();
+  const grpc::Status finished = stream.Finish();
+  RETURN_IF_ERROR(assembled);
+  RETURN_IF_ERROR(FromGrpc(finished));
+  return std::move(assembler).Finish();
+}
+
+}  // namespace phitap::client

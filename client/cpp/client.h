@@ -1,0 +1,90 @@
+// Talks to a phitap server.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef PHITAP_CLIENT_CPP_CLIENT_H_
+#define PHITAP_CLIENT_CPP_CLIENT_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "client/cpp/cancellation.h"
+#include "client/cpp/trace.h"
+#include "client/cpp/trace_request.h"
+#include "grpcpp/channel.h"
+#include "phitap/v1/activation_service.grpc.pb.h"
+
+namespace phitap::client {
+
+struct ClientOptions {
+  // HOST:PORT, or unix:PATH.
+  std::string address = "127.0.0.1:7777";
+  // How long a connection may take to come about.
+  absl::Duration connect_timeout = absl::Seconds(5);
+};
+
+struct CallOptions {
+  // Of the whole call; the server has a limit of its own.
+  absl::Duration timeout = absl::InfiniteDuration();
+  // Not owned; may be null.
+  Cancellation* cancellation = nullptr;
+};
+
+// How far a trace has come.
+struct TraceProgress {
+  // Tensor bytes, of which total_bytes are to come (0 before the header).
+  int64_t received_bytes = 0;
+  int64_t total_bytes = 0;
+  // Since the call began.
+  absl::Duration elapsed;
+  // Since the first tensor byte.
+  double bytes_per_second = 0;
+  // Where the request stands, if it asked for it.
+  std::optional<v1::Progress> server;
+};
+using ProgressCallback = std::function<void(const TraceProgress&)>;
+
+// A connection. Every call returns the server's status where it refuses, with
+// its message. Thread-safe; copies share the connection.
+class Client {
+ public:
+  // INVALID_ARGUMENT for a malformed address; UNAVAILABLE where nobody answers.
+  static absl::StatusOr<Client> Connect(const ClientOptions& options);
+
+  absl::StatusOr<std::vector<v1::ModelSummary>> ListModels(
+      const CallOptions& options = {}) const;
+  // Here and below, `model` may be empty where the server holds one.
+  absl::StatusOr<v1::Model> GetModel(absl::string_view model,
+                                     const CallOptions& options = {}) const;
+  absl::StatusOr<v1::TokenizeResponse> Tokenize(
+      const v1::TokenizeRequest& request,
+      const CallOptions& options = {}) const;
+  absl::StatusOr<v1::DetokenizeResponse> Detokenize(
+      absl::string_view model, absl::Span<const int32_t> ids,
+      const CallOptions& options = {}) const;
+  absl::StatusOr<v1::PlanTraceResponse> PlanTrace(
+      const v1::TraceRequest& request, const CallOptions& options = {}) const;
+
+  // Returns a complete trace or none: see TraceAssembler. `on_progress` is
+  // called on this thread, at each message. DATA_LOSS where the stream does
+  // not add up.
+  absl::StatusOr<phitap::client::Trace> Trace(
+      const v1::TraceRequest& request, const CallOptions& options = {},
+      const ProgressCallback& on_progress = nullptr) const;
+
+ private:
+  explicit Client(std::shared_ptr<grpc::Channel> channel);
+
+  std::shared_ptr<grpc::Channel> channel_;
+  std::shared_ptr<v1::ActivationService::Stub> stub_;
+};
+
+}  // namespace phitap::client
+
+#endif  // PHITAP_CLIENT_CPP_CLIENT_H_

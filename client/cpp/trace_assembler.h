@@ -1,0 +1,75 @@
+// Puts the tensors of a trace together from its stream, and believes nothing
+// that does not add up.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef PHITAP_CLIENT_CPP_TRACE_ASSEMBLER_H_
+#define PHITAP_CLIENT_CPP_TRACE_ASSEMBLER_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/cpp/host_buffer.h"
+#include "client/cpp/response_wire.h"
+#include "client/cpp/trace.h"
+#include "phitap/v1/trace.pb.h"
+#include "xxhash.h"
+
+namespace phitap::client {
+
+// Every error is DATA_LOSS and says which tensor or message is at fault: a
+// message out of order, a descriptor whose shape and bytes disagree, a chunk
+// out of place, a wrong or missing checksum, a count that does not fit. A
+// stream without its summary has failed. Thread-compatible.
+class TraceAssembler {
+ public:
+  TraceAssembler() = default;
+
+  // Takes the next message; copies the chunk's data to where it belongs.
+  absl::Status Add(const ReceivedResponse& response);
+
+  // The whole trace, after the end of the stream.
+  absl::StatusOr<Trace> Finish() &&;
+
+  // Tensor bytes so far, of `header().size_bytes()`.
+  int64_t received_bytes() const { return received_bytes_; }
+  const v1::TraceHeader& header() const { return trace_.header; }
+
+ private:
+  struct StateDeleter {
+    void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
+  };
+
+  // A tensor on its way.
+  struct Incoming {
+    v1::TensorDescriptor descriptor;
+    HostTensor value;
+    HostBuffer buffer;
+    std::unique_ptr<XXH3_state_t, StateDeleter> hash;
+    int64_t received_bytes = 0;
+    bool complete = false;
+  };
+
+  absl::Status AddHeader(const v1::TraceHeader& header);
+  absl::Status AddRun(const v1::RunTokens& run);
+  absl::Status AddTensor(const v1::TensorDescriptor& descriptor);
+  absl::Status AddChunk(const ReceivedResponse& response);
+  absl::Status AddSummary(const v1::TraceSummary& summary);
+  absl::Status CheckDescriptor(const v1::TensorDescriptor& descriptor) const;
+  absl::Status CloseTensor(const v1::TensorChunk& chunk, Incoming* incoming);
+  absl::Status CheckCounts() const;
+  bool RunFailed(absl::string_view label) const;
+
+  Trace trace_;
+  bool has_header_ = false;
+  bool has_summary_ = false;
+  // By number within the answer.
+  std::map<int32_t, Incoming> incoming_;
+  int64_t announced_bytes_ = 0;
+  int64_t received_bytes_ = 0;
+};
+
+}  // namespace phitap::client
+
+#endif  // PHITAP_CLIENT_CPP_TRACE_ASSEMBLER_H_
