@@ -1,0 +1,37 @@
+// Ceilings on one request: what keeps a single caller from taking the server.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef PHITAP_SERVER_PLAN_LIMITS_H_
+#define PHITAP_SERVER_PLAN_LIMITS_H_
+
+#include <cstdint>
+
+namespace phitap {
+
+struct Limits {
+  // Runs of a request: each keeps a queue entry and a row of a wave.
+  int64_t max_runs = 1024;
+  // Tokens of one run, below the model's own maximum: attention's work grows
+  // with their square.
+  int64_t max_run_tokens = 131072;
+  // Tokens of all runs: keys and values of a wave are in memory together.
+  int64_t max_request_tokens = 1 << 20;
+  // Bytes of one prompt's text or conversation: tokenizing is not cancelled.
+  int64_t max_text_bytes = 4 << 20;
+  // Bytes of a label: it is repeated in every descriptor.
+  int64_t max_label_bytes = 256;
+  // Captures of a request: each is resolved for every run.
+  int64_t max_captures = 4096;
+  // Tensors of an answer: each is described, hashed and sent on its own.
+  int64_t max_tensors = 65536;
+  // Indices in all resolved selections: 8 bytes each while the request lives.
+  int64_t max_selected_indices = 1 << 24;
+  // Bytes of one value as the model makes it for one run, before selection of
+  // columns and reduction: a small answer must not need a large forward.
+  int64_t max_value_bytes = int64_t{8} << 30;
+  // Bytes of an answer: held until the client has read them.
+  int64_t max_response_bytes = int64_t{4} << 30;
+};
+
+}  // namespace phitap
+
+#endif  // PHITAP_SERVER_PLAN_LIMITS_H_

@@ -1,0 +1,38 @@
+// What planning knows besides the request.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef PHITAP_SERVER_PLAN_PLAN_CONTEXT_H_
+#define PHITAP_SERVER_PLAN_PLAN_CONTEXT_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "phitap/v1/trace.pb.h"
+#include "server/base/dtype.h"
+#include "server/plan/limits.h"
+#include "server/spec/model_spec.h"
+
+namespace phitap {
+
+// Token ids of a prompt's text or conversation. An error keeps its code; a
+// field that it names is one of the prompt's, e.g. `chat.messages[1].role`.
+using PromptEncoder =
+    std::function<absl::StatusOr<std::vector<int32_t>>(const v1::Prompt&)>;
+
+struct PlanContext {
+  // Name of the model that the request was resolved to.
+  std::string model;
+  // Must outlive the call that it is passed to.
+  const ModelSpec& spec;
+  // What the server computes in.
+  DType compute_dtype = DType::kBF16;
+  Limits limits;
+  // Empty where the checkpoint has no tokenizer: then only token ids do.
+  PromptEncoder encode;
+};
+
+}  // namespace phitap
+
+#endif  // PHITAP_SERVER_PLAN_PLAN_CONTEXT_H_
