@@ -32,7 +32,12 @@ function(phitap_library name)
   target_link_libraries(phitap_${name} PUBLIC ${arg_LINKS} PRIVATE phitap_warnings)
 endfunction()
 
-# phitap_test(NAME LABEL unit|integration|golden SOURCES ... LINKS ...): a GoogleTest binary, one ctest entry.
+foreach(label unit integration golden)
+  add_custom_target(${label}_tests)
+endforeach()
+
+# phitap_test(NAME LABEL unit|integration|golden SOURCES ... LINKS ...): a GoogleTest binary, one ctest entry. The target unit_tests
+# builds all that are labelled so, and so on.
 function(phitap_test name)
   cmake_parse_arguments(arg "" "LABEL" "SOURCES;LINKS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
@@ -40,4 +45,5 @@ function(phitap_test name)
   target_link_libraries(${name} PRIVATE ${arg_LINKS} GTest::gmock GTest::gtest_main phitap_warnings)
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES LABELS ${arg_LABEL})
+  add_dependencies(${arg_LABEL}_tests ${name})
 endfunction()

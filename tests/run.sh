@@ -42,7 +42,7 @@ main() {
   mkdir -p "$RESULTS"
   step install deploy/install-deps.sh --tests
   case $part in
-    quick) build release && run_ctest release 'unit|layering' ;;
+    quick) build release unit_tests && run_ctest release 'unit|layering' ;;
     release) test_release ;;
     sanitize) test_sanitized ;;
     all) test_release; test_sanitized ;;
@@ -52,14 +52,16 @@ main() {
 }
 
 test_release() {
-  build release || return
-  run_ctest release 'unit|integration|golden|layering'
+  build release all || return
+  run_ctest release 'unit|integration|layering'
+  step "install the Python client" with_progress "install the Python client" "$RESULTS/pip.log" \
+    "$PYTHON" -m pip install --no-deps --no-build-isolation --disable-pip-version-check --root-user-action=ignore -e client/python || return
   run_pytest client client/python/tests
   run_pytest golden tests/golden
 }
 
 test_sanitized() {
-  build asan || return
+  build asan unit_tests integration_tests || return
   run_ctest asan 'unit|integration'
 }
 
@@ -73,9 +75,12 @@ step() {
   return 1
 }
 
+# usage: build PRESET TARGET...
 build() {
-  step "configure $1" with_progress "configure $1" "build/$1/configure.log" cmake --preset "$1" || return
-  step "build $1" with_progress "build $1" "build/$1/build.log" cmake --build --preset "$1"
+  local preset=$1
+  shift
+  step "configure $preset" with_progress "configure $preset" "build/$preset/configure.log" cmake --preset "$preset" || return
+  step "build $preset" with_progress "build $preset: $*" "build/$preset/build.log" cmake --build --preset "$preset" --target "$@"
 }
 
 # usage: run_ctest PRESET LABELS
@@ -94,7 +99,7 @@ run_pytest() {
   mkdir -p "$RESULTS/pytest"
   echo
   echo "== pytest $2"
-  PYTHONPATH=client/python PHITAPD="$PWD/build/release/bin/phitapd" step "pytest $1" "$PYTHON" -m pytest "$2" -q -rs \
+  step "pytest $1" "$PYTHON" -m pytest "$2" -q -rs \
     --junitxml="$RESULTS/pytest/$1.xml" </dev/null || true
 }
 
