@@ -1,7 +1,7 @@
-#include <algorithm>
 #include <optional>
+#include <set>
 
-#include "absl/strings/match.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -77,34 +77,45 @@ std::string WithLayers(absl::string_view pattern, absl::string_view layers) {
 }
 
 // The part of an unknown name that looks like its layers: what follows
-// `layers.`, `blocks.` or `[`.
-std::optional<absl::string_view> GuessLayers(absl::string_view name) {
+// `layers.`, `blocks.` or `[`; `{i}` where there is none.
+absl::string_view GuessLayers(absl::string_view name) {
   for (absl::string_view opening : {"layers.", "blocks.", "["}) {
     const size_t found = name.find(opening);
     if (found == absl::string_view::npos) continue;
     const absl::string_view rest = name.substr(found + opening.size());
-    return rest.substr(0, rest.find_first_of(".]"));
+    const absl::string_view layers = rest.substr(0, rest.find_first_of(".]"));
+    if (!layers.empty()) return layers;
   }
-  return std::nullopt;
+  return kLayerSlot;
+}
+
+// The three hook points whose names are nearest, each in its nearest form.
+std::vector<std::string> NearestHookPoints(absl::string_view name) {
+  const absl::string_view compared = Shortened(name, kComparedBytes);
+  const absl::string_view layers = GuessLayers(compared);
+  absl::flat_hash_map<std::string, Hook> hooks;
+  std::vector<std::string> choices;
+  for (const KnownPattern& pattern : KnownPatterns()) {
+    choices.push_back(WithLayers(pattern.text, layers));
+    hooks.emplace(choices.back(), pattern.hook);
+  }
+  std::vector<std::string> nearest;
+  std::set<Hook> named;
+  for (std::string& choice :
+       NearestNames(compared, choices, static_cast<int>(choices.size()))) {
+    if (nearest.size() == 3) break;
+    if (named.insert(hooks.at(choice)).second) nearest.push_back(choice);
+  }
+  return nearest;
 }
 
 absl::Status UnknownHookPoint(absl::string_view text, absl::string_view name,
                               absl::string_view field) {
-  const absl::string_view compared = Shortened(name, kComparedBytes);
-  const std::optional<absl::string_view> layers = GuessLayers(compared);
-  const std::string shown = layers.has_value() && !layers->empty()
-                                ? std::string(*layers)
-                                : std::string(kLayerSlot);
-  std::vector<std::string> choices;
-  for (const KnownPattern& pattern : KnownPatterns()) {
-    choices.push_back(WithLayers(pattern.text, shown));
-  }
   return InvalidField(
       {.field = std::string(field),
        .problem = absl::StrCat("there is no hook point ", Quoted(text)),
-       .valid = absl::StrCat(
-           "nearest are ",
-           absl::StrJoin(NearestNames(compared, choices, 3), ", "))});
+       .valid = absl::StrCat("nearest are ",
+                             absl::StrJoin(NearestHookPoints(name), ", "))});
 }
 
 // Refuses names that mean something near, but not the same; OK for others.
@@ -121,22 +132,24 @@ absl::Status RefuseFalseFriend(absl::string_view name,
   return absl::OkStatus();
 }
 
-// Refuses a name whose layer is missing, or one too many; OK for others.
-absl::Status RefuseMisplacedLayer(absl::string_view name,
-                                  absl::string_view field) {
+// Refuses the name of a hook point in the wrong place: without a layer, in one
+// that it does not belong to, or in another module. OK for other names.
+absl::Status RefuseMisplaced(absl::string_view name, absl::string_view field) {
   const absl::string_view last = name.substr(name.rfind('.') + 1);
   for (const HookEntry& entry : HookCatalogue()) {
     if (last != entry.name) continue;
     const bool of_model = entry.module == Module::kModel;
-    if (of_model ? !absl::StartsWith(name, "layers") : name != last) continue;
+    const bool bare = name == last;
+    const std::string pattern = FullNamePattern(entry.hook);
     return InvalidField(
         {.field = std::string(field),
-         .problem = absl::StrCat(Quoted(name), of_model ? " belongs to no layer"
-                                                        : " needs a layer"),
-         .valid = of_model
-                      ? std::string(entry.name)
-                      : WithLayers(FullNamePattern(entry.hook), "5") + " or " +
-                            WithLayers(FullNamePattern(entry.hook), "*")});
+         .problem =
+             absl::StrCat(Quoted(name), of_model ? " belongs to the whole model"
+                                        : bare   ? " needs a layer"
+                                                 : " is in the wrong place"),
+         .valid = bare ? absl::StrCat(WithLayers(pattern, "5"), " or ",
+                                      WithLayers(pattern, "*"))
+                       : WithLayers(pattern, GuessLayers(name))});
   }
   return absl::OkStatus();
 }
@@ -163,7 +176,7 @@ absl::StatusOr<std::vector<HookPoint>> ParseHookPoints(
     return points;
   }
   RETURN_IF_ERROR(RefuseFalseFriend(name, field));
-  RETURN_IF_ERROR(RefuseMisplacedLayer(name, field));
+  RETURN_IF_ERROR(RefuseMisplaced(name, field));
   return UnknownHookPoint(text, name, field);
 }
 
