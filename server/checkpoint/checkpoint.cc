@@ -52,6 +52,11 @@ bool Equal(const HostTensor& a, const HostTensor& b) {
 struct HeadNames {
   std::string embedding = kEmbeddingName;
   std::string head = kHeadName;
+
+  const std::string& StoredName(const std::string& name) const {
+    if (name == kHeadName) return head;
+    return name == kEmbeddingName ? embedding : name;
+  }
 };
 
 // transformers' rule for a config that ties head and embedding: whichever is
@@ -83,17 +88,17 @@ HeadNames ResolveHead(const StoredWeights& stored, ModelSpec& spec,
   return names;
 }
 
-std::string NearestStored(const StoredWeights& stored,
-                          const std::string& name) {
-  const std::vector<std::string> names = stored.Names();
-  if (names.size() > kMaxComparedNames) return "";
-  const std::vector<std::string> nearest = NearestNames(name, names, 1);
-  return nearest.empty()
-             ? ""
-             : absl::StrCat(" (nearest stored name: ", Quoted(nearest[0]), ")");
+// A stored name that may be another spelling of a missing one.
+std::string NearestExtra(const std::vector<std::string>& extras,
+                         const std::string& name) {
+  if (extras.empty() || extras.size() > kMaxComparedNames) return "";
+  return absl::StrCat(
+      " (nearest stored name: ", Quoted(NearestNames(name, extras, 1)[0]), ")");
 }
 
-absl::Status CheckTensor(const StoredWeights& stored, const std::string& name,
+absl::Status CheckTensor(const StoredWeights& stored,
+                         const std::vector<std::string>& extras,
+                         const std::string& name,
                          const ExpectedTensor& expected) {
   const StoredTensor* tensor = stored.Find(name);
   const std::string valid =
@@ -102,9 +107,10 @@ absl::Status CheckTensor(const StoredWeights& stored, const std::string& name,
     const bool untied_head = name == kHeadName && stored.Has(kEmbeddingName);
     return WrongTensor(
         stored, name,
-        untied_head
-            ? "is missing, and config.json's tie_word_embeddings is not true"
-            : absl::StrCat("is missing", NearestStored(stored, name)),
+        absl::StrCat("is missing",
+                     untied_head ? ", and config.json's tie_word_embeddings "
+                                   "is not true"
+                                 : NearestExtra(extras, name)),
         valid);
   }
   if (!IsWeightDType(tensor->dtype)) {
@@ -121,27 +127,31 @@ absl::Status CheckTensor(const StoredWeights& stored, const std::string& name,
 }
 
 // Stored tensors that are not `used`: biases would change the forward and are
-// refused, others are only named.
-absl::Status CheckExtras(const StoredWeights& stored,
-                         const std::set<std::string>& used,
-                         std::vector<std::string>& warnings) {
+// refused, others are only named in a warning.
+absl::StatusOr<std::vector<std::string>> FindExtras(
+    const StoredWeights& stored, const std::set<std::string>& used,
+    std::vector<std::string>& warnings) {
   std::vector<std::string> extras;
   for (const std::string& name : stored.Names()) {
     if (used.count(name) > 0) continue;
     if (absl::EndsWith(name, ".bias")) {
       return WrongTensor(stored, name, "is a bias", "weights without biases");
     }
-    extras.push_back(Quoted(name));
+    extras.push_back(name);
   }
-  if (extras.empty()) return absl::OkStatus();
+  if (extras.empty()) return extras;
   const size_t listed = std::min(extras.size(), kMaxListedNames);
-  warnings.push_back(
-      absl::StrCat("ignored stored tensors: ",
-                   absl::StrJoin(extras.begin(), extras.begin() + listed, ", "),
-                   listed < extras.size()
-                       ? absl::StrCat(" and ", extras.size() - listed, " more")
-                       : ""));
-  return absl::OkStatus();
+  std::string warning = "ignored stored tensors: ";
+  absl::StrAppend(&warning,
+                  absl::StrJoin(extras.begin(), extras.begin() + listed, ", ",
+                                [](std::string* out, const std::string& name) {
+                                  absl::StrAppend(out, Quoted(name));
+                                }));
+  if (listed < extras.size()) {
+    absl::StrAppend(&warning, " and ", extras.size() - listed, " more");
+  }
+  warnings.push_back(std::move(warning));
+  return extras;
 }
 
 // The element type of a checkpoint whose config names none.
@@ -161,6 +171,16 @@ absl::StatusOr<DType> CommonDType(const StoredWeights& stored,
   return *stored.Find(first)->dtype;
 }
 
+std::string DigestOf(const Checkpoint& checkpoint) {
+  WeightDigest digest(checkpoint.spec());
+  for (const ExpectedTensor& expected : ExpectedTensors(checkpoint.spec())) {
+    // A tied head is the embedding again.
+    if (checkpoint.spec().tied_head && expected.name == kHeadName) continue;
+    digest.Add(expected.name, checkpoint.Tensor(expected.name));
+  }
+  return digest.Finish();
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const Checkpoint>> Checkpoint::Open(
@@ -177,24 +197,22 @@ absl::StatusOr<std::shared_ptr<const Checkpoint>> Checkpoint::Open(
   spec = std::move(config.spec);
 
   const HeadNames head_names = ResolveHead(stored, spec, warnings);
+  const std::vector<ExpectedTensor> expected_tensors = ExpectedTensors(spec);
   std::set<std::string> used;
-  WeightDigest digest(spec);
-  for (const ExpectedTensor& expected : ExpectedTensors(spec)) {
-    const std::string& name = expected.name == kHeadName ? head_names.head
-                              : expected.name == kEmbeddingName
-                                  ? head_names.embedding
-                                  : expected.name;
-    RETURN_IF_ERROR(CheckTensor(stored, name, expected));
-    const HostTensor tensor = stored.Tensor(name);
-    // A tied head is the embedding again.
-    if (used.insert(name).second) digest.Add(expected.name, tensor);
-    checkpoint->tensors_.emplace(expected.name, tensor);
+  for (const ExpectedTensor& expected : expected_tensors) {
+    used.insert(head_names.StoredName(expected.name));
   }
-  RETURN_IF_ERROR(CheckExtras(stored, used, warnings));
+  ASSIGN_OR_RETURN(const std::vector<std::string> extras,
+                   FindExtras(stored, used, warnings));
+  for (const ExpectedTensor& expected : expected_tensors) {
+    const std::string& name = head_names.StoredName(expected.name);
+    RETURN_IF_ERROR(CheckTensor(stored, extras, name, expected));
+    checkpoint->tensors_.emplace(expected.name, stored.Tensor(name));
+  }
   if (!config.dtype) {
     ASSIGN_OR_RETURN(spec.dtype, CommonDType(stored, used));
   }
-  checkpoint->digest_ = digest.Finish();
+  checkpoint->digest_ = DigestOf(*checkpoint);
   return std::shared_ptr<const Checkpoint>(std::move(checkpoint));
 }
 

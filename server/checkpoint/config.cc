@@ -123,6 +123,7 @@ absl::Status ReadSizes(const JsonFields& config, ModelSpec& spec) {
                    config.Integer("max_position_embeddings", kPositions, 4096));
   ASSIGN_OR_RETURN(spec.num_heads,
                    config.Integer("num_attention_heads", kHeads, 32));
+  RETURN_IF_ERROR(ReadHeadDim(config, spec));
   ASSIGN_OR_RETURN(const std::optional<int64_t> kv_heads,
                    config.OptionalInteger("num_key_value_heads", kHeads));
   spec.num_kv_heads = kv_heads.value_or(spec.num_heads);
@@ -132,7 +133,6 @@ absl::Status ReadSizes(const JsonFields& config, ModelSpec& spec) {
                                        spec.num_heads, " attention heads"),
                           "a divisor of num_attention_heads");
   }
-  RETURN_IF_ERROR(ReadHeadDim(config, spec));
   ASSIGN_OR_RETURN(spec.sliding_window,
                    config.OptionalInteger("sliding_window", kWindow));
   return absl::OkStatus();

@@ -28,8 +28,9 @@ void Hash(XXH3_state_t* state, absl::Span<const std::byte> bytes) {
 }
 
 void Hash(XXH3_state_t* state, const std::string& text) {
-  Hash(state, absl::MakeConstSpan(
-                 reinterpret_cast<const std::byte*>(text.data()), text.size()));
+  Hash(state,
+       absl::MakeConstSpan(reinterpret_cast<const std::byte*>(text.data()),
+                           text.size()));
 }
 
 template <typename T>
@@ -43,7 +44,8 @@ void AddSample(XXH3_state_t* state, absl::Span<const std::byte> bytes) {
   const size_t last = bytes.size() - kPieceBytes;
   for (size_t piece = 0; piece < kPieces; ++piece) {
     const size_t start = last / (kPieces - 1) * piece;
-    Hash(state, bytes.subspan(piece + 1 == kPieces ? last : start, kPieceBytes));
+    Hash(state,
+         bytes.subspan(piece + 1 == kPieces ? last : start, kPieceBytes));
   }
 }
 

@@ -28,7 +28,9 @@ MATCHER(IsOk, "") {
 
 // EXPECT_THAT(Open(path), StatusIs(absl::StatusCode::kNotFound,
 // HasSubstr("x")));
-MATCHER_P2(StatusIs, code, message, "") {
+MATCHER_P2(StatusIs, code, message,
+           absl::StatusCodeToString(code) + " with a message that " +
+               testing::DescribeMatcher<std::string>(message, negation)) {
   *result_listener << StatusOf(arg);
   return StatusOf(arg).code() == code &&
          testing::Matches(message)(std::string(StatusOf(arg).message()));
