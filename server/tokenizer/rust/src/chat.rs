@@ -66,8 +66,9 @@ fn raise_exception(message: String) -> Result<Value, Error> {
 
 fn strftime_now(format: &str) -> Result<String, Error> {
     let mut text = String::new();
-    write!(text, "{}", Local::now().naive_local().format(format))
-        .map_err(|_| Error::new(ErrorKind::InvalidOperation, format!("strftime_now: `{format}` is not a date format")))?;
+    write!(text, "{}", Local::now().naive_local().format(format)).map_err(|_| {
+        Error::new(ErrorKind::InvalidOperation, format!("strftime_now: `{format}` is not a date format"))
+    })?;
     Ok(text)
 }
 

@@ -23,7 +23,9 @@ fn write_repr<W: Write>(out: &mut W, value: &Value) -> fmt::Result {
     match value.kind() {
         ValueKind::None => out.write_str("None"),
         ValueKind::Bool => out.write_str(if value.is_true() { "True" } else { "False" }),
-        ValueKind::Number if !value.is_integer() => out.write_str(&float(f64::try_from(value.clone()).unwrap_or(f64::NAN))),
+        ValueKind::Number if !value.is_integer() => {
+            out.write_str(&float(f64::try_from(value.clone()).unwrap_or(f64::NAN)))
+        }
         ValueKind::String => write_quoted(out, value.as_str().unwrap_or_default()),
         ValueKind::Seq => {
             out.write_char('[')?;
@@ -67,7 +69,14 @@ fn write_quoted<W: Write>(out: &mut W, text: &str) -> fmt::Result {
 /// `repr(float)`: the shortest digits that read back, positional from 1e-4 to below 1e16.
 fn float(value: f64) -> String {
     if !value.is_finite() {
-        return if value.is_nan() { "nan" } else if value > 0.0 { "inf" } else { "-inf" }.to_string();
+        return if value.is_nan() {
+            "nan"
+        } else if value > 0.0 {
+            "inf"
+        } else {
+            "-inf"
+        }
+        .to_string();
     }
     let scientific = format!("{value:e}");
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
@@ -77,7 +86,11 @@ fn float(value: f64) -> String {
         return format!("{digits}e{sign}{:02}", exponent.abs());
     }
     let positional = format!("{value}");
-    if positional.contains('.') { positional } else { positional + ".0" }
+    if positional.contains('.') {
+        positional
+    } else {
+        positional + ".0"
+    }
 }
 
 /// The `tojson` of Hugging Face's templates: `json.dumps` with these four keywords, nothing HTML-escaped.
@@ -91,7 +104,9 @@ pub fn to_json(value: &Value, options: Kwargs) -> Result<Value, Error> {
         None => None,
         Some(indent) => match indent.as_str() {
             Some(text) => Some(text.to_string()),
-            None => Some(" ".repeat(indent.as_usize().filter(|&width| width <= 64).ok_or_else(|| bad_indent(&indent))?)),
+            None => {
+                Some(" ".repeat(indent.as_usize().filter(|&width| width <= 64).ok_or_else(|| bad_indent(&indent))?))
+            }
         },
     };
     let item_end = if indent.is_some() { "," } else { ", " };
@@ -100,7 +115,12 @@ pub fn to_json(value: &Value, options: Kwargs) -> Result<Value, Error> {
         .try_into()
         .map_err(|_| Error::new(ErrorKind::InvalidOperation, "tojson: separators are not two texts"))?;
     let format = PythonJson {
-        ensure_ascii: ensure_ascii.unwrap_or(false), indent, item_separator, key_separator, depth: 0, empty: false,
+        ensure_ascii: ensure_ascii.unwrap_or(false),
+        indent,
+        item_separator,
+        key_separator,
+        depth: 0,
+        empty: false,
     };
     let mut bytes = Vec::new();
     let mut serializer = Serializer::with_formatter(&mut bytes, format);

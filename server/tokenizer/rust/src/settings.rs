@@ -7,9 +7,8 @@ use tokenizers::AddedToken;
 use crate::Files;
 
 /// The names that transformers itself knows, in the order in which it adds their tokens.
-const NAMED_TOKENS: [&str; 7] = [
-    "bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token",
-];
+const NAMED_TOKENS: [&str; 7] =
+    ["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"];
 
 #[derive(Default)]
 pub struct Settings {
