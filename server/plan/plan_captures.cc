@@ -170,34 +170,48 @@ class CapturePlanner {
         ResolveSelection(capture.capture.selection(), capture.entry,
                          context_.spec, planned,
                          absl::StrCat(capture.field, ".selection")));
-    SelectedValue selected = {
+    const SelectedValue selected = {
         .hook = capture.entry.hook,
-        .dtype = ValueType(capture.entry.hook, context_.compute_dtype)};
-    // Columns are made whether they are selected or not.
-    std::vector<int64_t> made;
-    const auto& dimensions = capture.entry.dimensions;
-    for (size_t axis = 0; axis < dimensions.size(); ++axis) {
-      const int64_t size = SizeOf(dimensions[axis], context_.spec,
-                                  static_cast<int64_t>(planned.ids.size()));
-      const std::vector<int64_t>* kept =
-          KeptIndices(value.selection, capture.entry, axis);
-      selected.shape.push_back(
-          kept == nullptr ? size : static_cast<int64_t>(kept->size()));
-      made.push_back(axis + 1 == dimensions.size() ? size
-                                                   : selected.shape.back());
-    }
-    const int64_t made_bytes =
-        SaturatingMultiply(Product(made), SizeInBytes(selected.dtype));
-    if (made_bytes > context_.limits.max_value_bytes) {
-      return TooManyBytes(
-          capture.field,
-          absl::StrCat(capture.entry.name, " of run ", Quoted(planned.label),
-                       " has, before selection of columns and reduction,"),
-          made_bytes, context_.limits.max_value_bytes);
-    }
+        .dtype = ValueType(capture.entry.hook, context_.compute_dtype),
+        .shape = ShapeOf(capture.entry, value.selection, planned)};
+    RETURN_IF_ERROR(CheckValueBytes(capture, selected, planned));
     ASSIGN_OR_RETURN(value.parts, PlanParts(capture.reduction, selected,
                                             capture.wire_type, capture.field));
     return value;
+  }
+
+  int64_t SizeIn(const PlannedRun& run, Dimension dimension) const {
+    return SizeOf(dimension, context_.spec,
+                  static_cast<int64_t>(run.ids.size()));
+  }
+
+  std::vector<int64_t> ShapeOf(const HookEntry& entry,
+                               const ResolvedSelection& selection,
+                               const PlannedRun& run) const {
+    std::vector<int64_t> shape;
+    for (size_t axis = 0; axis < entry.dimensions.size(); ++axis) {
+      const std::vector<int64_t>* kept = KeptIndices(selection, entry, axis);
+      shape.push_back(kept == nullptr ? SizeIn(run, entry.dimensions[axis])
+                                      : static_cast<int64_t>(kept->size()));
+    }
+    return shape;
+  }
+
+  absl::Status CheckValueBytes(const CaptureRequest& capture,
+                               const SelectedValue& selected,
+                               const PlannedRun& run) const {
+    // Columns are made whether they are selected or not.
+    std::vector<int64_t> made = selected.shape;
+    made.back() = SizeIn(run, capture.entry.dimensions.back());
+    const int64_t made_bytes =
+        SaturatingMultiply(Product(made), SizeInBytes(selected.dtype));
+    const int64_t allowed = context_.limits.max_value_bytes;
+    if (made_bytes <= allowed) return absl::OkStatus();
+    return TooManyBytes(
+        capture.field,
+        absl::StrCat(capture.entry.name, " of run ", Quoted(run.label),
+                     " has, before selection of columns and reduction,"),
+        made_bytes, allowed);
   }
 
   absl::Status AddPoint(const CaptureRequest& capture, int run, HookPoint point,
