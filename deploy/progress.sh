@@ -1,4 +1,5 @@
 # Progress of long steps, for the scripts of deploy/ and tests/; sourced, not run.
+# shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 
 # Runs a command with its output in a file, and shows that it is alive: on a terminal the seconds and the last line written, elsewhere
