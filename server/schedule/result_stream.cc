@@ -130,6 +130,11 @@ bool ResultStream::over() const {
   return state_ != State::kOpen;
 }
 
+bool ResultStream::failed() const {
+  std::lock_guard lock(mutex_);
+  return state_ == State::kFailed;
+}
+
 std::optional<StreamEvent> ResultStream::Pull() {
   std::lock_guard lock(mutex_);
   if (!HasEvent()) {

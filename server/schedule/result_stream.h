@@ -91,6 +91,8 @@ class ResultStream final : public ResultSink {
   void FailIfExpired();
   // Whether no one computes or reads any more.
   bool over() const;
+  // Whether Fail had an effect.
+  bool failed() const;
 
   // Reader. The next event; none if it has not been made yet, and then `wake`
   // will be called.

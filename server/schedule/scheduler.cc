@@ -1,5 +1,6 @@
 #include "server/schedule/scheduler.h"
 
+#include <algorithm>
 #include <future>
 #include <set>
 #include <utility>
@@ -135,14 +136,16 @@ void Scheduler::RunWave(Wave wave, Executor& executor) {
   for (AcceptedTrace* trace : traces) {
     trace->started_at = std::min(trace->started_at, started_at);
   }
-  const std::vector<absl::Status> statuses = executor.Run(RowsOf(wave));
+  std::vector<absl::Status> statuses = executor.Run(RowsOf(wave));
   const absl::Duration compute_time = options_.clock->Now() - started_at;
   for (AcceptedTrace* trace : traces) {
     trace->compute_time += compute_time;
     // Rows that were dropped at the deadline say CANCELLED; this says why.
     trace->stream->FailIfExpired();
   }
-  for (size_t i = 0; i < wave.size(); ++i) EndRun(wave[i], statuses[i]);
+  for (size_t i = 0; i < wave.size(); ++i) {
+    EndRun(wave[i], std::move(statuses[i]));
+  }
 }
 
 }  // namespace phitap

@@ -1,0 +1,110 @@
+#include "server/rpc/activation_service.h"
+
+#include <utility>
+
+#include "server/base/field_error.h"
+#include "server/base/status_macros.h"
+#include "server/observe/log.h"
+#include "server/plan/refuse_unknown.h"
+#include "server/rpc/grpc_status.h"
+#include "server/rpc/model_messages.h"
+#include "server/rpc/prompt_encoder.h"
+#include "server/rpc/request_id.h"
+#include "server/rpc/request_plan.h"
+#include "server/rpc/trace_reactor.h"
+
+namespace phitap {
+namespace {
+
+void LogCall(const char* method, const std::string& request_id,
+             const absl::Status& status) {
+  Log(status.ok() ? LogLevel::kDebug : LogLevel::kInfo, "call ended",
+      {{log_field::kRequest, request_id},
+       {log_field::kMethod, method},
+       {log_field::kCode, absl::StatusCodeToString(status.code())},
+       {log_field::kField, FieldOf(status)}});
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* ActivationService::Answer(
+    const char* method, grpc::CallbackServerContext& context,
+    std::function<absl::Status()> answer) {
+  grpc::ServerUnaryReactor* reactor = context.DefaultReactor();
+  const std::string request_id = NewRequestId();
+  context.AddInitialMetadata(kRequestIdMetadata, request_id);
+  const auto finish = [=, &context](const absl::Status& status) {
+    LogCall(method, request_id, status);
+    reactor->Finish(ToGrpc(status, context));
+  };
+  // The call's messages and context live until Finish.
+  const absl::Status posted = parts_.planning->TryPost(
+      [finish, answer = std::move(answer)] { finish(answer()); });
+  if (!posted.ok()) finish(posted);
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* ActivationService::ListModels(
+    grpc::CallbackServerContext* context, const v1::ListModelsRequest* request,
+    v1::ListModelsResponse* response) {
+  return Answer("ListModels", *context, [=, this]() -> absl::Status {
+    RETURN_IF_ERROR(RefuseUnknown(*request, ""));
+    for (const ServedModel& model : parts_.models->all()) {
+      *response->add_models() = SummarizeModel(model);
+    }
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* ActivationService::GetModel(
+    grpc::CallbackServerContext* context, const v1::GetModelRequest* request,
+    v1::GetModelResponse* response) {
+  return Answer("GetModel", *context, [=, this]() -> absl::Status {
+    RETURN_IF_ERROR(RefuseUnknown(*request, ""));
+    ASSIGN_OR_RETURN(const ServedModel* model,
+                     parts_.models->Find(request->model()));
+    *response->mutable_model() = DescribeModel(*model);
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* ActivationService::Tokenize(
+    grpc::CallbackServerContext* context, const v1::TokenizeRequest* request,
+    v1::TokenizeResponse* response) {
+  return Answer("Tokenize", *context, [=, this]() -> absl::Status {
+    RETURN_IF_ERROR(RefuseUnknown(*request, ""));
+    ASSIGN_OR_RETURN(const ServedModel* model,
+                     parts_.models->Find(request->model()));
+    ASSIGN_OR_RETURN(*response, phitap::Tokenize(*request, *model));
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* ActivationService::Detokenize(
+    grpc::CallbackServerContext* context, const v1::DetokenizeRequest* request,
+    v1::DetokenizeResponse* response) {
+  return Answer("Detokenize", *context, [=, this]() -> absl::Status {
+    RETURN_IF_ERROR(RefuseUnknown(*request, ""));
+    ASSIGN_OR_RETURN(const ServedModel* model,
+                     parts_.models->Find(request->model()));
+    ASSIGN_OR_RETURN(*response, phitap::Detokenize(*request, *model));
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* ActivationService::PlanTrace(
+    grpc::CallbackServerContext* context, const v1::PlanTraceRequest* request,
+    v1::PlanTraceResponse* response) {
+  return Answer("PlanTrace", *context, [=, this]() -> absl::Status {
+    ASSIGN_OR_RETURN(*response,
+                     PlanOnly(*request, *parts_.models, parts_.limits.plan));
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerWriteReactor<grpc::ByteBuffer>* ActivationService::Trace(
+    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request) {
+  return TraceReactor::Start(parts_, *context, *request);
+}
+
+}  // namespace phitap

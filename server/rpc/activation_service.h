@@ -1,0 +1,66 @@
+// The ActivationService: one method per RPC.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef PHITAP_SERVER_RPC_ACTIVATION_SERVICE_H_
+#define PHITAP_SERVER_RPC_ACTIVATION_SERVICE_H_
+
+#include <grpcpp/server_context.h>
+#include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/server_callback.h>
+
+#include <functional>
+
+#include "absl/status/status.h"
+#include "phitap/v1/activation_service.grpc.pb.h"
+#include "server/rpc/service_parts.h"
+
+namespace phitap {
+
+// Every method on the callback API; Trace on raw bytes, since its answer is
+// encoded without copying tensors.
+using CallbackActivationService =
+    v1::ActivationService::WithCallbackMethod_ListModels<
+        v1::ActivationService::WithCallbackMethod_GetModel<
+            v1::ActivationService::WithCallbackMethod_Tokenize<
+                v1::ActivationService::WithCallbackMethod_Detokenize<
+                    v1::ActivationService::WithCallbackMethod_PlanTrace<
+                        v1::ActivationService::WithRawCallbackMethod_Trace<
+                            v1::ActivationService::Service>>>>>>;
+
+// Thread-safe. Nothing but the posting of a task happens in gRPC's callbacks.
+class ActivationService final : public CallbackActivationService {
+ public:
+  explicit ActivationService(const ServiceParts& parts) : parts_(parts) {}
+
+  grpc::ServerUnaryReactor* ListModels(
+      grpc::CallbackServerContext* context,
+      const v1::ListModelsRequest* request,
+      v1::ListModelsResponse* response) override;
+  grpc::ServerUnaryReactor* GetModel(grpc::CallbackServerContext* context,
+                                     const v1::GetModelRequest* request,
+                                     v1::GetModelResponse* response) override;
+  grpc::ServerUnaryReactor* Tokenize(grpc::CallbackServerContext* context,
+                                     const v1::TokenizeRequest* request,
+                                     v1::TokenizeResponse* response) override;
+  grpc::ServerUnaryReactor* Detokenize(
+      grpc::CallbackServerContext* context,
+      const v1::DetokenizeRequest* request,
+      v1::DetokenizeResponse* response) override;
+  grpc::ServerUnaryReactor* PlanTrace(grpc::CallbackServerContext* context,
+                                      const v1::PlanTraceRequest* request,
+                                      v1::PlanTraceResponse* response) override;
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* Trace(
+      grpc::CallbackServerContext* context,
+      const grpc::ByteBuffer* request) override;
+
+ private:
+  // Runs `answer` on the planning pool and ends the call with what it returns.
+  grpc::ServerUnaryReactor* Answer(const char* method,
+                                   grpc::CallbackServerContext& context,
+                                   std::function<absl::Status()> answer);
+
+  const ServiceParts parts_;
+};
+
+}  // namespace phitap
+
+#endif  // PHITAP_SERVER_RPC_ACTIVATION_SERVICE_H_

@@ -1,0 +1,18 @@
+// Names of requests in logs, headers and errors.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef PHITAP_SERVER_RPC_REQUEST_ID_H_
+#define PHITAP_SERVER_RPC_REQUEST_ID_H_
+
+#include <string>
+
+namespace phitap {
+
+// Metadata, initial and of every call, that carries the request's id.
+inline constexpr char kRequestIdMetadata[] = "phitap-request-id";
+
+// 16 random hexadecimal digits. Thread-safe.
+std::string NewRequestId();
+
+}  // namespace phitap
+
+#endif  // PHITAP_SERVER_RPC_REQUEST_ID_H_

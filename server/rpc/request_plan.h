@@ -1,0 +1,36 @@
+// From a request to its model and plan.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef PHITAP_SERVER_RPC_REQUEST_PLAN_H_
+#define PHITAP_SERVER_RPC_REQUEST_PLAN_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "phitap/v1/activation_service.pb.h"
+#include "phitap/v1/trace.pb.h"
+#include "server/plan/limits.h"
+#include "server/plan/trace_plan.h"
+#include "server/rpc/served_models.h"
+
+namespace phitap {
+
+struct RequestPlan {
+  const ServedModel* model = nullptr;
+  std::shared_ptr<const TracePlan> plan;
+};
+
+// NOT_FOUND for an unknown model, INVALID_ARGUMENT for fields and values that
+// this server does not know, and the errors of PlanTrace.
+absl::StatusOr<RequestPlan> PlanRequest(const v1::TraceRequest& request,
+                                        const ServedModels& models,
+                                        const Limits& limits);
+
+// The dry run.
+absl::StatusOr<v1::PlanTraceResponse> PlanOnly(
+    const v1::PlanTraceRequest& request, const ServedModels& models,
+    const Limits& limits);
+
+}  // namespace phitap
+
+#endif  // PHITAP_SERVER_RPC_REQUEST_PLAN_H_

@@ -1,0 +1,96 @@
+#include "server/rpc/rpc_server.h"
+
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server_builder.h>
+
+#include <mutex>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "server/base/field_error.h"
+
+namespace phitap {
+namespace {
+
+constexpr int kKeepaliveMs = 60'000;
+constexpr int kKeepaliveTimeoutMs = 20'000;
+// Clients may ping this often, also between calls.
+constexpr int kMinPingIntervalMs = 10'000;
+
+// Health and reflection are plugins of the process, not of a server.
+void RegisterPlugins() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    grpc::EnableDefaultHealthCheckService(true);
+    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  });
+}
+
+void SetLimits(const RpcServerOptions& options, grpc::ServerBuilder& builder) {
+  builder.SetMaxReceiveMessageSize(options.max_request_bytes);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
+                             options.max_calls_per_connection);
+  // Two servers on one port would share its calls without a word.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  // Finds clients that are gone without a word.
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
+                             kKeepaliveTimeoutMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(
+      GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+      kMinPingIntervalMs);
+}
+
+// `listen` with the port that was taken.
+std::string AddressOf(const std::string& listen, int port) {
+  if (absl::StartsWith(listen, "unix:")) return listen;
+  return absl::StrCat(listen.substr(0, listen.rfind(':')), ":", port);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
+    const RpcServerOptions& options, ActivationService& service) {
+  RegisterPlugins();
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(),
+                           &port);
+  SetLimits(options, builder);
+  builder.RegisterService(&service);
+  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  if (server == nullptr || port == 0) {
+    return InvalidField(
+        {.field = "--listen",
+         .problem = absl::StrCat("cannot listen on ", options.listen,
+                                 " (in use, or no such "
+                                 "address)"),
+         .valid = "HOST:PORT (port 0 takes a free one) or "
+                  "unix:PATH"});
+  }
+  grpc::HealthCheckServiceInterface* health = server->GetHealthCheckService();
+  health->SetServingStatus(v1::ActivationService::service_full_name(), true);
+  health->SetServingStatus(true);
+  return std::unique_ptr<RpcServer>(
+      new RpcServer(std::move(server), AddressOf(options.listen, port)));
+}
+
+RpcServer::RpcServer(std::unique_ptr<grpc::Server> server, std::string address)
+    : server_(std::move(server)), address_(std::move(address)) {}
+
+RpcServer::~RpcServer() { Stop(absl::ZeroDuration()); }
+
+void RpcServer::TellNotServing() {
+  server_->GetHealthCheckService()->SetServingStatus(false);
+}
+
+void RpcServer::Stop(absl::Duration patience) {
+  server_->Shutdown(absl::ToChronoTime(absl::Now() + patience));
+  server_->Wait();
+}
+
+}  // namespace phitap

@@ -1,0 +1,53 @@
+// The gRPC server: where it listens, its limits, health and reflection.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef PHITAP_SERVER_RPC_RPC_SERVER_H_
+#define PHITAP_SERVER_RPC_RPC_SERVER_H_
+
+#include <grpcpp/server.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/rpc/activation_service.h"
+
+namespace phitap {
+
+struct RpcServerOptions {
+  // HOST:PORT (port 0 takes a free one) or unix:PATH.
+  std::string listen = "127.0.0.1:7777";
+  // Longest request message.
+  int max_request_bytes = 64 << 20;
+  // Calls of one connection at once.
+  int max_calls_per_connection = 1024;
+};
+
+// Thread-safe.
+class RpcServer {
+ public:
+  // Listens, with every service SERVING. `service` outlives the server.
+  // INVALID_ARGUMENT against `--listen` if it cannot.
+  static absl::StatusOr<std::unique_ptr<RpcServer>> Start(
+      const RpcServerOptions& options, ActivationService& service);
+  // Stops at once.
+  ~RpcServer();
+
+  // Where clients reach it, with the port that was taken.
+  const std::string& address() const { return address_; }
+
+  // Tells health checks that every service is NOT_SERVING.
+  void TellNotServing();
+  // Stops listening, lets calls end for at most `patience`, cancels the rest.
+  void Stop(absl::Duration patience);
+
+ private:
+  RpcServer(std::unique_ptr<grpc::Server> server, std::string address);
+
+  std::unique_ptr<grpc::Server> server_;
+  const std::string address_;
+};
+
+}  // namespace phitap
+
+#endif  // PHITAP_SERVER_RPC_RPC_SERVER_H_

@@ -1,0 +1,85 @@
+// A request's results as the messages of its stream, made one at a time.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef PHITAP_SERVER_RPC_TRACE_MESSAGES_H_
+#define PHITAP_SERVER_RPC_TRACE_MESSAGES_H_
+
+#include <grpcpp/support/byte_buffer.h>
+#include <xxhash.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "phitap/v1/trace.pb.h"
+#include "server/plan/trace_plan.h"
+#include "server/rpc/served_models.h"
+#include "server/schedule/result_stream.h"
+
+namespace phitap {
+
+struct TraceMessagesOptions {
+  std::string request_id;
+  // Outlives the messages.
+  const ServedModel* model = nullptr;
+  std::shared_ptr<const TracePlan> plan;
+  std::shared_ptr<ResultStream> stream;
+};
+
+// What has been sent, for the log.
+struct TraceTotals {
+  int tensor_count = 0;
+  int64_t size_bytes = 0;
+  absl::Duration queue_time;
+  absl::Duration compute_time;
+};
+
+// Header, tokens of each run, then what the stream yields: descriptor and
+// chunks of each tensor, progress, summary. Hashes each chunk as it is made, so
+// a tensor starts to travel before all of it is hashed. Thread-compatible.
+class TraceMessages {
+ public:
+  explicit TraceMessages(TraceMessagesOptions options);
+
+  // The next message. None where the stream has no event yet (its wake says
+  // when) or after the end.
+  std::optional<grpc::ByteBuffer> Next();
+
+  // How the call ends, once that is known: OK together with the summary, the
+  // request's error in its place.
+  const std::optional<absl::Status>& end() const { return end_; }
+  const TraceTotals& totals() const { return totals_; }
+
+ private:
+  // A tensor on its way.
+  struct Sending {
+    int tensor = 0;
+    HostTensor value;
+    int64_t offset_bytes = 0;
+  };
+  struct FreeHash {
+    void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
+  };
+
+  grpc::ByteBuffer Header() const;
+  grpc::ByteBuffer TokensOf(int run) const;
+  grpc::ByteBuffer NextChunk();
+  // The message of an event; none for TraceFailed.
+  std::optional<grpc::ByteBuffer> MessageOf(StreamEvent event);
+  grpc::ByteBuffer Describe(TensorReady ready);
+  grpc::ByteBuffer Summarize(const TraceFinished& finished);
+
+  const TraceMessagesOptions options_;
+  bool header_made_ = false;
+  int runs_told_ = 0;
+  std::optional<Sending> sending_;
+  std::unique_ptr<XXH3_state_t, FreeHash> hash_;
+  std::optional<absl::Status> end_;
+  TraceTotals totals_;
+};
+
+}  // namespace phitap
+
+#endif  // PHITAP_SERVER_RPC_TRACE_MESSAGES_H_

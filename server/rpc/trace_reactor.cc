@@ -1,0 +1,232 @@
+#include "server/rpc/trace_reactor.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "server/base/field_error.h"
+#include "server/base/status_macros.h"
+#include "server/observe/log.h"
+#include "server/rpc/grpc_status.h"
+#include "server/rpc/request_id.h"
+#include "server/rpc/request_plan.h"
+#include "server/rpc/tensor_wire.h"
+
+namespace phitap {
+namespace {
+
+// Made ahead of the one that is being written: enough to hash one while another
+// is on its way.
+constexpr size_t kMessagesAhead = 4;
+// Messages below it wait for the next one, if that is ready, so that they share
+// a packet.
+constexpr size_t kSmallMessageBytes = 16 << 10;
+
+absl::Time DeadlineOf(const grpc::CallbackServerContext& context,
+                      const ServiceParts& parts) {
+  const absl::Time now = parts.clock->Now();
+  const auto asked = context.deadline();
+  if (asked == std::chrono::system_clock::time_point::max()) {
+    return now + parts.limits.default_deadline;
+  }
+  return std::min(absl::FromChrono(asked), now + parts.limits.max_deadline);
+}
+
+}  // namespace
+
+TraceReactor* TraceReactor::Start(const ServiceParts& parts,
+                                  grpc::CallbackServerContext& context,
+                                  const grpc::ByteBuffer& request) {
+  std::shared_ptr<TraceReactor> reactor(new TraceReactor(parts, context));
+  reactor->self_ = reactor;
+  context.AddInitialMetadata(kRequestIdMetadata, reactor->request_id_);
+  // Copying a ByteBuffer shares its bytes.
+  const absl::Status posted =
+      parts.planning->TryPost([reactor, request] { reactor->Plan(request); });
+  if (!posted.ok()) reactor->End(posted);
+  return reactor.get();
+}
+
+TraceReactor::TraceReactor(const ServiceParts& parts,
+                           grpc::CallbackServerContext& context)
+    : parts_(parts),
+      context_(context),
+      request_id_(NewRequestId()),
+      started_at_(parts.clock->Now()),
+      deadline_(DeadlineOf(context, parts)),
+      last_taken_(started_at_) {}
+
+void TraceReactor::Plan(const grpc::ByteBuffer& request) {
+  absl::Status status = Accept(request);
+  if (!status.ok()) return End(std::move(status));
+  Wake();
+}
+
+absl::Status TraceReactor::Accept(const grpc::ByteBuffer& request) {
+  ASSIGN_OR_RETURN(const v1::TraceRequest trace, DecodeRequest(request));
+  ASSIGN_OR_RETURN(const RequestPlan planned,
+                   PlanRequest(trace, *parts_.models, parts_.limits.plan));
+  if (!Watch()) return absl::CancelledError("the call was cancelled");
+  ASSIGN_OR_RETURN(std::shared_ptr<ResultStream> stream,
+                   parts_.scheduler->Submit({.plan = planned.plan,
+                                             .deadline = deadline_,
+                                             .wake = [weak = weak_from_this()] {
+                                               if (auto reactor = weak.lock())
+                                                 reactor->Wake();
+                                             }}));
+  std::lock_guard lock(mutex_);
+  model_ = planned.model->name;
+  messages_.emplace(TraceMessagesOptions{.request_id = request_id_,
+                                         .model = planned.model,
+                                         .plan = planned.plan,
+                                         .stream = stream});
+  stream_ = std::move(stream);
+  if (cancelled_) stream_->Close();
+  return absl::OkStatus();
+}
+
+bool TraceReactor::Watch() {
+  std::lock_guard lock(mutex_);
+  if (cancelled_ || self_ == nullptr) return false;
+  parts_.watch->Add(weak_from_this(), this);
+  return true;
+}
+
+void TraceReactor::Wake() {
+  std::lock_guard lock(mutex_);
+  if (finishing_ || stream_ == nullptr) return;
+  woken_ = true;
+  if (std::exchange(making_, true)) return;
+  parts_.delivery->Post([self = shared_from_this()] { self->MakeMessages(); });
+}
+
+void TraceReactor::MakeMessages() {
+  while (MakeOne()) {
+  }
+}
+
+bool TraceReactor::MakeOne() {
+  {
+    std::lock_guard lock(mutex_);
+    if (cancelled_ || end_.has_value() || ready_.size() >= kMessagesAhead) {
+      making_ = false;  // OnWriteDone wakes it again.
+      return false;
+    }
+    woken_ = false;
+  }
+  std::optional<grpc::ByteBuffer> message = messages_->Next();
+  std::unique_lock lock(mutex_);
+  if (!message.has_value() && !messages_->end().has_value()) {
+    making_ = woken_;
+    return making_;
+  }
+  if (message.has_value()) ready_.push_back(*std::move(message));
+  end_ = messages_->end();
+  totals_ = messages_->totals();
+  Step(std::move(lock));
+  return true;
+}
+
+void TraceReactor::End(absl::Status status) {
+  std::unique_lock lock(mutex_);
+  end_ = std::move(status);
+  Step(std::move(lock));
+}
+
+void TraceReactor::Step(std::unique_lock<std::mutex> lock) {
+  if (finishing_ || write_pending_) return;
+  if (cancelled_) end_ = absl::CancelledError("the call was cancelled");
+  if (end_.has_value() && (!end_->ok() || ready_.empty())) {
+    finishing_ = true;
+    ready_.clear();
+    const absl::Status status = *end_;
+    lock.unlock();
+    Finish(ToGrpc(status, context_));
+    return;
+  }
+  if (ready_.empty()) return;
+  writing_ = std::move(ready_.front());
+  ready_.pop_front();
+  write_pending_ = true;
+  last_taken_ = parts_.clock->Now();
+  grpc::WriteOptions options;
+  if (!ready_.empty() && writing_.Length() < kSmallMessageBytes) {
+    options.set_buffer_hint();
+  }
+  const bool last = end_.has_value() && ready_.empty();
+  if (last) finishing_ = true;
+  lock.unlock();
+  if (last) {
+    StartWriteAndFinish(&writing_, options, grpc::Status::OK);
+  } else {
+    StartWrite(&writing_, options);
+  }
+}
+
+void TraceReactor::OnWriteDone(bool ok) {
+  std::unique_lock lock(mutex_);
+  write_pending_ = false;
+  writing_.Clear();
+  last_taken_ = parts_.clock->Now();
+  if (!ok) {
+    cancelled_ = true;
+    stream_->Close();
+  }
+  const bool few = ready_.size() <= kMessagesAhead / 2;
+  Step(std::move(lock));
+  if (few) Wake();
+}
+
+void TraceReactor::OnCancel() {
+  std::unique_lock lock(mutex_);
+  cancelled_ = true;
+  if (stream_ != nullptr) stream_->Close();
+  ready_.clear();
+  Step(std::move(lock));
+}
+
+void TraceReactor::Check(absl::Time now) {
+  std::unique_lock lock(mutex_);
+  if (self_ == nullptr) return;
+  if (write_pending_ && now - last_taken_ >= parts_.limits.stall_timeout) {
+    Log(LogLevel::kWarning, "stream stalled",
+        {{log_field::kRequest, request_id_}, {log_field::kModel, model_}});
+    // Nothing else ends a write that waits for the reader. gRPC calls the
+    // reactor from threads of its own.
+    context_.TryCancel();
+    return;
+  }
+  const std::shared_ptr<ResultStream> stream = stream_;
+  lock.unlock();
+  if (stream != nullptr) stream->FailIfExpired();
+}
+
+void TraceReactor::OnDone() {
+  std::shared_ptr<TraceReactor> self;
+  {
+    std::lock_guard lock(mutex_);
+    self = std::move(self_);
+    if (stream_ != nullptr) stream_->Close();
+    LogEnd();
+  }
+  parts_.watch->Remove(this);
+}
+
+void TraceReactor::LogEnd() const {
+  const absl::Status status = end_.value_or(absl::OkStatus());
+  const bool our_fault = status.code() == absl::StatusCode::kInternal;
+  Log(our_fault ? LogLevel::kError : LogLevel::kInfo, "trace ended",
+      {{log_field::kRequest, request_id_},
+       {log_field::kModel, model_},
+       {log_field::kCode, absl::StatusCodeToString(status.code())},
+       {log_field::kField, FieldOf(status)},
+       {log_field::kTensors, int64_t{totals_.tensor_count}},
+       {log_field::kBytes, totals_.size_bytes},
+       {log_field::kQueueSeconds, absl::ToDoubleSeconds(totals_.queue_time)},
+       {log_field::kComputeSeconds,
+        absl::ToDoubleSeconds(totals_.compute_time)},
+       {log_field::kSeconds,
+        absl::ToDoubleSeconds(parts_.clock->Now() - started_at_)}});
+}
+
+}  // namespace phitap
