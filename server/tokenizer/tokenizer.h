@@ -22,9 +22,10 @@ struct PhitapTokenizer;  // The Rust crate's, see rust/phitap_tokenizer.h.
 
 namespace phitap {
 
-// Longest text that is encoded, and longest chat after rendering: several times
-// what fills the longest context of the family (131072 tokens).
-inline constexpr size_t kMaxTextBytes = size_t{4} << 20;
+// Longest text that is encoded, and longest chat after rendering. The longest
+// context of the family, 131072 tokens, holds about 600 kB of English; a text
+// at the limit takes its thread about half a second.
+inline constexpr size_t kMaxTextBytes = size_t{1} << 20;
 
 enum class SpecialTokens { kKeep, kSkip };
 

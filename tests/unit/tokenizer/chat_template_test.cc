@@ -157,6 +157,13 @@ INSTANTIATE_TEST_SUITE_P(
         "{% endfor %}",
         "{{ range(99999)|join(',' * 9999) }}"));
 
+TEST(ChatTemplate, RendersALongChat) {
+  const std::vector<ChatMessage> chat(20000, {.role = "user", .content = "hi"});
+  EXPECT_EQ(Render(kTurns, chat).value().size(),
+            20000 * std::string("user:hi<|end|>").size() +
+                std::string("assistant:").size());
+}
+
 TEST(ChatTemplate, RefusesToAddWhatIsNotThere) {
   const absl::Status status =
       Render("{{ '<' + messages[0]['name'] }}").status();
