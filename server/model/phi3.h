@@ -13,41 +13,12 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "server/checkpoint/checkpoint.h"
+#include "server/model/forward.h"
 #include "server/model/hooks.h"
+#include "server/model/row_rule.h"
 #include "server/spec/model_spec.h"
 
 namespace phitap {
-
-// One run of a wave, as the model sees it. Spans outlive the forward.
-struct ForwardRow {
-  absl::Span<const int32_t> ids;
-  // One a token.
-  absl::Span<const int64_t> position_ids;
-  bool has_position_ids = false;
-  // Positions whose keys no query sees, ascending.
-  absl::Span<const int64_t> hidden_positions;
-  // How far to go: see Reach in server/plan/trace_plan.h.
-  int layer_count = 0;
-  absl::Span<const int64_t> tail_positions;
-  absl::Span<const int64_t> norm_positions;
-  absl::Span<const int64_t> head_positions;
-};
-
-enum class ForwardNumerics { kCausal, kTransformers };
-enum class ForwardAttention { kSdpa, kEager };
-
-struct ForwardOptions {
-  ForwardNumerics numerics = ForwardNumerics::kCausal;
-  ForwardAttention attention = ForwardAttention::kSdpa;
-};
-
-// How many rows a linear layer is called with, so that a row's bits do not depend on the others.
-struct RowRule {
-  enum class Kind { kMultipleOf16, kExactly64, kAlone };
-  Kind kind = Kind::kMultipleOf16;
-  // Whether the start measurement found that the rule holds.
-  bool batch_invariant = true;
-};
 
 // Weights and the forward. Const and shared by all forwards after Load; every method must be called on the compute thread.
 class Phi3 {

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/model/attention_tile.h"
+
+#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/softmax.h>
+
+#include <cmath>
+#include <limits>
+#include <map>
+#include <optional>
+
+#include "absl/functional/function_ref.h"
+
+namespace phitap {
+namespace {
+
+constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
+
+double ScaleOf(const AttentionTile& tile) {
+  return std::pow(static_cast<double>(tile.queries.size(2)), -0.5);
+}
+
+struct KeysAndValues {
+  at::Tensor keys;
+  at::Tensor values;
+};
+using Attend = absl::FunctionRef<at::Tensor(const KeysAndValues&)>;
+
+// Queries by which of the keys that are not finite they do not see.
+std::map<std::vector<int64_t>, std::vector<int64_t>> QueriesByUnseen(
+    const AttentionTile& tile) {
+  std::map<std::vector<int64_t>, std::vector<int64_t>> groups;
+  const int64_t key_stride = tile.mask.invisible.stride(0);
+  const bool* const invisible = tile.mask.invisible.const_data_ptr<bool>();
+  for (int64_t query = 0; query < kTileLines; ++query) {
+    std::vector<int64_t> unseen;
+    for (const int64_t key : tile.not_finite) {
+      if (invisible[query * key_stride + key]) unseen.push_back(key);
+    }
+    groups[unseen].push_back(query);
+  }
+  return groups;
+}
+
+at::Tensor WithZeros(const at::Tensor& lines, const std::vector<int64_t>& at) {
+  at::Tensor zeroed = lines.clone(at::MemoryFormat::Contiguous);
+  for (const int64_t line : at) zeroed.select(1, line).zero_();
+  return zeroed;
+}
+
+// What `attend` gives [32, H, E], each query's from a call in which the keys
+// that it does not see are finite: under a mask too, 0 · NaN is NaN.
+at::Tensor Shielded(const AttentionTile& tile, Attend attend) {
+  if (tile.not_finite.empty()) return attend({tile.keys, tile.values});
+  at::Tensor out;
+  for (const auto& [unseen, queries] : QueriesByUnseen(tile)) {
+    const at::Tensor results =
+        attend({WithZeros(tile.keys, unseen), WithZeros(tile.values, unseen)});
+    if (!out.defined()) out = at::zeros_like(results);
+    for (const int64_t query : queries) {
+      out.select(0, query).copy_(results.select(0, query));
+    }
+  }
+  return out;
+}
+
+// [32, H, E] → [KV, (H/KV)·32, E]: the queries of a key head are one matrix.
+at::Tensor ByKeyHead(const at::Tensor& queries, int64_t kv_heads) {
+  return queries.transpose(0, 1).contiguous().view(
+      {kv_heads, -1, queries.size(2)});
+}
+
+}  // namespace
+
+at::Tensor Scores(const AttentionTile& tile) {
+  const int64_t heads = tile.queries.size(1);
+  // Contiguous: the strides of a longer prompt's buffer must not show.
+  const at::Tensor keys = tile.keys.contiguous();
+  return at::matmul(ByKeyHead(tile.queries, keys.size(0)), keys.transpose(1, 2))
+      .mul_(ScaleOf(tile))
+      .view({heads, kTileLines, keys.size(1)})
+      .masked_fill_(tile.mask.invisible, kMinusInfinity);
+}
+
+at::Tensor Probabilities(const AttentionTile& tile, const at::Tensor& scores) {
+  at::Tensor probabilities =
+      at::softmax(scores, -1, at::kFloat).to(scores.scalar_type());
+  // Set, for a query that sees a NaN has nothing but NaN, and one that sees
+  // nothing as well.
+  return probabilities.masked_fill_(tile.mask.invisible, 0.0);
+}
+
+at::Tensor Mix(const AttentionTile& tile, const at::Tensor& probabilities) {
+  const int64_t heads = tile.queries.size(1);
+  const int64_t kv_heads = tile.keys.size(0);
+  const at::Tensor weights =
+      probabilities.contiguous().view({kv_heads, -1, probabilities.size(2)});
+  return Shielded(tile, [&](const KeysAndValues& given) {
+    return at::matmul(weights, given.values.contiguous())
+        .view({heads, kTileLines, -1})
+        .transpose(0, 1)
+        .contiguous();
+  });
+}
+
+at::Tensor Sdpa(const AttentionTile& tile) {
+  const at::Tensor queries = tile.queries.transpose(0, 1).unsqueeze(0);
+  return Shielded(tile, [&](const KeysAndValues& given) {
+    // The kernel itself and not its front, which may choose another.
+    const auto [output, log_sum_exp] =
+        at::_scaled_dot_product_flash_attention_for_cpu(
+            queries, given.keys.unsqueeze(0), given.values.unsqueeze(0),
+            /*dropout_p=*/0.0, /*is_causal=*/false, tile.mask.additive,
+            ScaleOf(tile));
+    return output[0].transpose(0, 1);
+  });
+}
+
+}  // namespace phitap

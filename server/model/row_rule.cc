@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/model/row_rule.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/zeros.h>
+#include <c10/util/Exception.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "absl/time/clock.h"
+
+namespace phitap {
+namespace {
+
+// Lines whose results are compared, in whichever company.
+constexpr int64_t kProbeLines = 16;
+constexpr int64_t kBlockLines = 64;
+
+// Reproducible values of about unit size.
+at::Tensor Lines(int64_t count, int64_t width, double phase,
+                 const at::Tensor& like) {
+  at::Tensor lines = at::empty({count, width}, at::TensorOptions(at::kFloat));
+  float* const out = lines.data_ptr<float>();
+  for (int64_t i = 0; i < count * width; ++i) {
+    const double x =
+        std::sin(12.9898 * static_cast<double>(i) + phase) * 43758.5;
+    out[i] = static_cast<float>(2.0 * (x - std::floor(x)) - 1.0);
+  }
+  return lines.to(like.scalar_type());
+}
+
+bool SameBytes(const at::Tensor& a, const at::Tensor& b) {
+  return std::memcmp(a.const_data_ptr(), b.const_data_ptr(),
+                     a.numel() * a.element_size()) == 0;
+}
+
+// One weight under one rule: the probe's results for a number of lines and a
+// place among them.
+class Probe {
+ public:
+  Probe(const at::Tensor& weight, const RowRule& rule)
+      : weight_(weight),
+        rule_(rule),
+        probe_(Lines(kProbeLines, weight.size(1), 0.5, weight)),
+        company_(Lines(kBlockLines, weight.size(1), 1.5, weight)) {}
+
+  at::Tensor Result(int64_t line_count, int64_t at) const {
+    at::Tensor x = at::empty({line_count, probe_.size(1)}, probe_.options());
+    for (int64_t first = 0; first < line_count; first += kProbeLines) {
+      x.narrow(0, first, kProbeLines)
+          .copy_(company_.narrow(0, first % kBlockLines, kProbeLines));
+    }
+    x.narrow(0, at, kProbeLines).copy_(probe_);
+    return RuledLinear(x, weight_, rule_).narrow(0, at, kProbeLines);
+  }
+
+ private:
+  at::Tensor weight_;
+  RowRule rule_;
+  at::Tensor probe_;
+  at::Tensor company_;
+};
+
+struct Placement {
+  int64_t line_count;
+  int64_t at;
+};
+
+// Where results could change: few lines, then many. The first is the reference.
+std::vector<Placement> Placements(const RowRule& rule) {
+  if (rule.kind == RowRule::Kind::kExactly64) {
+    return {{64, 0}, {64, 16}, {64, 48}};
+  }
+  return {{16, 0},  {32, 16},  {48, 16},  {64, 48},
+          {80, 32}, {112, 96}, {144, 64}, {208, 160}};
+}
+
+bool Holds(const RowRule& rule, const std::vector<at::Tensor>& weights,
+           absl::Time deadline) {
+  const std::vector<Placement> placements = Placements(rule);
+  std::vector<at::Tensor> expected;
+  for (size_t i = 0; i < placements.size(); ++i) {
+    for (size_t w = 0; w < weights.size(); ++w) {
+      // The first comparison is made however slow the machine is.
+      if (i > 1 && absl::Now() > deadline) return true;
+      const Probe probe(weights[w], rule);
+      const at::Tensor result =
+          probe.Result(placements[i].line_count, placements[i].at);
+      if (i == 0) {
+        expected.push_back(result);
+      } else if (!SameBytes(result, expected[w])) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+int64_t LineMultiple(const RowRule& rule) {
+  return rule.kind == RowRule::Kind::kExactly64 ? kBlockLines : kProbeLines;
+}
+
+at::Tensor RuledLinear(const at::Tensor& x, const at::Tensor& weight,
+                       const RowRule& rule) {
+  if (rule.kind != RowRule::Kind::kExactly64 || x.size(0) == kBlockLines) {
+    return at::linear(x, weight);
+  }
+  TORCH_CHECK(x.size(0) % kBlockLines == 0, "lines that fill no block");
+  at::Tensor out = at::empty({x.size(0), weight.size(0)}, x.options());
+  for (int64_t first = 0; first < x.size(0); first += kBlockLines) {
+    out.narrow(0, first, kBlockLines)
+        .copy_(at::linear(x.narrow(0, first, kBlockLines), weight));
+  }
+  return out;
+}
+
+RowRule MeasureRowRule(const std::vector<at::Tensor>& weights,
+                       absl::Duration budget) {
+  const absl::Time deadline = absl::Now() + budget;
+  for (const auto kind :
+       {RowRule::Kind::kMultipleOf16, RowRule::Kind::kExactly64}) {
+    const RowRule rule{.kind = kind};
+    if (Holds(rule, weights, deadline)) return rule;
+  }
+  return {.kind = RowRule::Kind::kAlone, .batch_invariant = false};
+}
+
+}  // namespace phitap
