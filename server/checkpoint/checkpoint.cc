@@ -92,8 +92,8 @@ HeadNames ResolveHead(const StoredWeights& stored, ModelSpec& spec,
 std::string NearestExtra(const std::vector<std::string>& extras,
                          const std::string& name) {
   if (extras.empty() || extras.size() > kMaxComparedNames) return "";
-  return absl::StrCat(
-      " (nearest stored name: ", Quoted(NearestNames(name, extras, 1)[0]), ")");
+  return absl::StrCat(" (nearest stored name: ",
+                      QuotedName(NearestNames(name, extras, 1)[0]), ")");
 }
 
 absl::Status CheckTensor(const StoredWeights& stored,
@@ -145,7 +145,7 @@ absl::StatusOr<std::vector<std::string>> FindExtras(
   absl::StrAppend(&warning,
                   absl::StrJoin(extras.begin(), extras.begin() + listed, ", ",
                                 [](std::string* out, const std::string& name) {
-                                  absl::StrAppend(out, Quoted(name));
+                                  absl::StrAppend(out, QuotedName(name));
                                 }));
   if (listed < extras.size()) {
     absl::StrAppend(&warning, " and ", extras.size() - listed, " more");
@@ -163,8 +163,8 @@ absl::StatusOr<DType> CommonDType(const StoredWeights& stored,
     return InvalidField(
         {.field = "config.json: dtype",
          .problem = absl::StrCat(
-             "is missing, and tensors differ: ", Quoted(first), " is ",
-             stored.Find(first)->stored_dtype, ", ", Quoted(name), " is ",
+             "is missing, and tensors differ: ", QuotedName(first), " is ",
+             stored.Find(first)->stored_dtype, ", ", QuotedName(name), " is ",
              stored.Find(name)->stored_dtype),
          .valid = kWeightDTypes});
   }

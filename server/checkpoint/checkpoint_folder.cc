@@ -78,7 +78,7 @@ bool IsPlainName(absl::string_view name) {
 }
 
 std::string IndexField(absl::string_view tensor) {
-  return absl::StrCat(kIndexName, ": weight_map[", Quoted(tensor), "]");
+  return absl::StrCat(kIndexName, ": weight_map[", QuotedName(tensor), "]");
 }
 
 absl::Status CheckShard(absl::string_view folder, absl::string_view tensor,

@@ -50,11 +50,11 @@ constexpr Relative kRelatives[] = {
 absl::Status CheckModelType(const JsonFields& config) {
   ASSIGN_OR_RETURN(const std::optional<std::string> model_type,
                    config.OptionalString("model_type"));
-  const std::string valid = Quoted(kModelType);
+  const std::string valid = QuotedName(kModelType);
   if (!model_type) return config.Invalid("model_type", "is missing", valid);
   if (*model_type == kModelType) return absl::OkStatus();
-  std::string problem =
-      absl::StrCat(Quoted(*model_type), " is an architecture not served here");
+  std::string problem = absl::StrCat(QuotedName(*model_type),
+                                     " is an architecture not served here");
   for (const Relative& relative : kRelatives) {
     if (relative.model_type != *model_type) continue;
     absl::StrAppend(&problem, " (", relative.difference, ")");
@@ -75,8 +75,8 @@ absl::Status CheckArchitectures(const JsonFields& config) {
   return config.Invalid(
       "architectures",
       names.empty() ? "is empty"
-                    : absl::StrCat(Quoted(names[0]), " is not served here"),
-      Quoted(kArchitecture), absl::StatusCode::kFailedPrecondition);
+                    : absl::StrCat(QuotedName(names[0]), " is not served here"),
+      QuotedName(kArchitecture), absl::StatusCode::kFailedPrecondition);
 }
 
 absl::Status CheckQuantization(const JsonFields& config) {
@@ -89,7 +89,7 @@ absl::Status CheckQuantization(const JsonFields& config) {
     return config.Invalid(
         key,
         absl::StrCat("the checkpoint is quantised",
-                     method ? absl::StrCat(" by ", Quoted(*method)) : ""),
+                     method ? absl::StrCat(" by ", QuotedName(*method)) : ""),
         "weights in float32, float16 or bfloat16",
         absl::StatusCode::kFailedPrecondition);
   }
@@ -147,9 +147,9 @@ absl::Status ReadArithmetic(const JsonFields& config, ModelSpec& spec) {
   spec.hidden_act = activation.value_or("silu");
   if (spec.hidden_act != "silu") {
     return config.Invalid("hidden_act",
-                          absl::StrCat(Quoted(spec.hidden_act),
+                          absl::StrCat(QuotedName(spec.hidden_act),
                                        " is an activation not served here"),
-                          Quoted("silu"));
+                          QuotedName("silu"));
   }
   ASSIGN_OR_RETURN(spec.tied_head,
                    config.Boolean("tie_word_embeddings", false));
@@ -165,7 +165,8 @@ absl::StatusOr<std::optional<DType>> ReadDType(const JsonFields& config) {
     for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
       if (*name == Name(dtype)) return dtype;
     }
-    return config.Invalid(key, Quoted(*name), "float32, float16 or bfloat16");
+    return config.Invalid(key, QuotedName(*name),
+                          "float32, float16 or bfloat16");
   }
   return std::nullopt;
 }

@@ -45,7 +45,7 @@ class StrictBuilder : public nlohmann::json_sax<json> {
     const auto [member, inserted] = members.emplace(std::move(name), nullptr);
     if (!inserted) {
       return Fail(
-          absl::StrCat("key ", Quoted(member->first), " appears twice"));
+          absl::StrCat("key ", QuotedName(member->first), " appears twice"));
     }
     slot_ = &member->second;
     return true;
@@ -155,7 +155,7 @@ std::string Shown(const json& value) {
   return Cut(value.dump(-1, ' ', false, json::error_handler_t::replace));
 }
 
-std::string Quoted(absl::string_view name) {
+std::string QuotedName(absl::string_view name) {
   return absl::StrCat("\"", Cut(absl::Utf8SafeCEscape(name)), "\"");
 }
 

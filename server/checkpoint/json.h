@@ -27,7 +27,7 @@ std::string Shown(const nlohmann::json& value);
 
 // A name from a file as messages show it: quoted, unprintable bytes escaped,
 // long ones cut.
-std::string Quoted(absl::string_view name);
+std::string QuotedName(absl::string_view name);
 
 }  // namespace phitap
 

@@ -37,7 +37,7 @@ absl::StatusOr<std::optional<JsonFields>> FindParameters(
     if (!nested.empty()) {
       return fields.Invalid(
           key,
-          absl::StrCat("has parameters of its own for ", Quoted(nested[0])),
+          absl::StrCat("has parameters of its own for ", QuotedName(nested[0])),
           "one set for all layers");
     }
     return std::optional<JsonFields>(std::move(parameters));
@@ -75,7 +75,7 @@ absl::StatusOr<RopeType> ReadType(const JsonFields& parameters) {
     return RopeType::kLongRope;
   }
   return parameters.Invalid(
-      key, absl::StrCat(Quoted(*type), " is a rope type not served here"),
+      key, absl::StrCat(QuotedName(*type), " is a rope type not served here"),
       valid);
 }
 

@@ -87,10 +87,11 @@ class HeaderReader {
 
   absl::Status MalformedTensor(const std::string& tensor, std::string problem,
                                std::string valid = "") const {
-    return InvalidField({.field = absl::StrCat(source_, ": ", Quoted(tensor)),
-                         .problem = std::move(problem),
-                         .valid = std::move(valid)},
-                        absl::StatusCode::kDataLoss);
+    return InvalidField(
+        {.field = absl::StrCat(source_, ": ", QuotedName(tensor)),
+         .problem = std::move(problem),
+         .valid = std::move(valid)},
+        absl::StatusCode::kDataLoss);
   }
 
   absl::StatusOr<json> ReadJson() {
@@ -127,9 +128,9 @@ class HeaderReader {
     }
     for (const auto& [key, value] : metadata.items()) {
       if (!value.is_string()) {
-        return MalformedTensor(kMetadata,
-                               absl::StrCat(Quoted(key), " is ", Shown(value)),
-                               "an object of strings");
+        return MalformedTensor(
+            kMetadata, absl::StrCat(QuotedName(key), " is ", Shown(value)),
+            "an object of strings");
       }
     }
     return absl::OkStatus();

@@ -31,9 +31,9 @@ absl::Status StoredWeights::Merge(const SafetensorsFile& file) {
         places_.emplace(tensor.name, Place{.file = &file, .tensor = &tensor});
     if (inserted) continue;
     return InvalidField(
-        {.field = absl::StrCat(file.name(), ": ", Quoted(tensor.name)),
-         .problem =
-             absl::StrCat("is also in ", Quoted(place->second.file->name()))},
+        {.field = absl::StrCat(file.name(), ": ", QuotedName(tensor.name)),
+         .problem = absl::StrCat("is also in ",
+                                 QuotedName(place->second.file->name()))},
         absl::StatusCode::kDataLoss);
   }
   return absl::OkStatus();
@@ -44,14 +44,14 @@ absl::Status StoredWeights::CheckIndex(const WeightFiles& files) const {
     const auto place = places_.find(tensor);
     if (place != places_.end() && place->second.file->name() == file) continue;
     return InvalidField(
-        {.field = absl::StrCat(files.list_name, ": weight_map[", Quoted(tensor),
-                               "]"),
+        {.field = absl::StrCat(files.list_name, ": weight_map[",
+                               QuotedName(tensor), "]"),
          .problem = absl::StrCat(
-             Quoted(file), " has no such tensor",
+             QuotedName(file), " has no such tensor",
              place == places_.end()
                  ? ""
                  : absl::StrCat("; it is in ",
-                                Quoted(place->second.file->name())))},
+                                QuotedName(place->second.file->name())))},
         absl::StatusCode::kDataLoss);
   }
   return absl::OkStatus();
@@ -78,7 +78,7 @@ std::string StoredWeights::Field(absl::string_view name) const {
   const auto place = places_.find(std::string(name));
   return absl::StrCat(
       place == places_.end() ? list_name_ : place->second.file->name(), ": ",
-      Quoted(name));
+      QuotedName(name));
 }
 
 }  // namespace phitap
