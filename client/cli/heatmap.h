@@ -1,0 +1,47 @@
+// Numbers as shades: strips of a few characters, and matrices.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef PHITAP_CLIENT_CLI_HEATMAP_H_
+#define PHITAP_CLIENT_CLI_HEATMAP_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "client/cli/terminal.h"
+
+namespace phitap::cli {
+
+// The finite ends of some values.
+struct ValueRange {
+  double low = 0;
+  double high = 0;
+};
+ValueRange RangeOf(absl::Span<const double> values);
+
+// Where a value lies in a range, from 0 to 1; 0 where the range is a point,
+// NaN where the value is.
+double ShareOf(double value, const ValueRange& range);
+
+// A bar for each value, or for each group of neighbours (their largest) where
+// there are more than `width`; its height is the value's place in `range`.
+std::string RenderStrip(absl::Span<const double> values,
+                        const ValueRange& range, int width);
+
+// A matrix with a name for each row, e.g. attention probabilities.
+struct Heatmap {
+  std::vector<std::string> row_labels;
+  // Shown as the last two digits over the columns.
+  std::vector<int64_t> column_numbers;
+  // Row after row; −inf and NaN are left blank.
+  std::vector<std::vector<double>> rows;
+  ValueRange range;
+};
+
+// Two characters for each column; neighbouring rows and columns are merged
+// (largest value) where they are more than fit. Ends with the scale.
+std::string RenderHeatmap(const Heatmap& heatmap, const Terminal& terminal);
+
+}  // namespace phitap::cli
+
+#endif  // PHITAP_CLIENT_CLI_HEATMAP_H_

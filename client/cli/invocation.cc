@@ -1,0 +1,87 @@
+#include "client/cli/invocation.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <iostream>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/exit_status.h"
+
+namespace phitap::cli {
+namespace {
+
+constexpr int kIndent = 2;
+
+std::string ConnectionAdvice(absl::string_view address) {
+  return absl::StrCat(
+      "  start one:      phitapd --model NAME=CHECKPOINT_FOLDER --listen ",
+      address,
+      "\n  or name another: phitap --server HOST:PORT, or the "
+      "environment variable PHITAP_SERVER\n");
+}
+
+}  // namespace
+
+client::CallOptions Invocation::call_options() const {
+  return {.timeout = flags_.timeout_s > 0 ? absl::Seconds(flags_.timeout_s)
+                                          : absl::InfiniteDuration(),
+          .cancellation = cancellation_};
+}
+
+Terminal Invocation::output() const {
+  return DetectTerminal(STDOUT_FILENO, flags_.color);
+}
+
+Terminal Invocation::errors() const {
+  return DetectTerminal(STDERR_FILENO, flags_.color);
+}
+
+void Invocation::Print(absl::string_view text) const {
+  std::cout << text << std::flush;
+}
+
+void Invocation::PrintJson(const Json& document) const {
+  std::cout << document.dump(kIndent, ' ', /*ensure_ascii=*/false,
+                             Json::error_handler_t::replace)
+            << std::endl;
+}
+
+int Invocation::Run() const {
+  if (work_ == nullptr) {
+    Print(text_);
+    return kExitOk;
+  }
+  client::ClientOptions options = {.address = flags_.server};
+  options.connect_timeout =
+      std::min(options.connect_timeout, call_options().timeout);
+  absl::StatusOr<client::Client> client = client::Client::Connect(options);
+  if (!client.ok()) {
+    if (absl::IsInvalidArgument(client.status())) {
+      return Fail(client.status(), kExitUsage);
+    }
+    const int exit_status = Fail(client.status(), kExitNoServer);
+    std::cerr << ConnectionAdvice(flags_.server);
+    return exit_status;
+  }
+  const absl::Status status = work_(*client);
+  if (status.ok()) return kExitOk;
+  if (cancellation_->cancelled()) {
+    std::cerr << "phitap: cancelled\n";
+    return kExitInterrupted;
+  }
+  return Fail(status, kExitFailed);
+}
+
+int Invocation::Fail(const absl::Status& status, int exit_status) const {
+  const std::string code = absl::StatusCodeToString(status.code());
+  const std::string message(status.message());
+  std::cerr << Painted("phitap:", {.bold = true}, errors().colors) << " "
+            << code << ": " << message << std::endl;
+  if (flags_.json) {
+    PrintJson(Json{{"error", {{"code", code}, {"message", message}}}});
+  }
+  return exit_status;
+}
+
+}  // namespace phitap::cli

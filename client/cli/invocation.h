@@ -1,0 +1,67 @@
+// One start of `phitap`: its global flags, and how it talks to server and user.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef PHITAP_CLIENT_CLI_INVOCATION_H_
+#define PHITAP_CLIENT_CLI_INVOCATION_H_
+
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "client/cli/terminal.h"
+#include "client/cpp/cancellation.h"
+#include "client/cpp/client.h"
+#include "nlohmann/json.hpp"
+
+namespace phitap::cli {
+
+// JSON whose fields keep their order.
+using Json = nlohmann::ordered_json;
+
+struct GlobalFlags {
+  std::string server = "127.0.0.1:7777";
+  // Of a call; 0 means none.
+  double timeout_s = 0;
+  bool json = false;
+  ColorChoice color = ColorChoice::kAuto;
+};
+
+class Invocation {
+ public:
+  // Not owned; must outlive it.
+  explicit Invocation(client::Cancellation* cancellation)
+      : cancellation_(cancellation) {}
+
+  GlobalFlags& flags() { return flags_; }
+  client::CallOptions call_options() const;
+
+  // Standard output and standard error.
+  Terminal output() const;
+  Terminal errors() const;
+
+  void Print(absl::string_view text) const;
+  // The one document of `--json`.
+  void PrintJson(const Json& document) const;
+
+  // What a command does once it is connected.
+  using Work = std::function<absl::Status(const client::Client&)>;
+  // Remembered until Run: the flags are not all read when a command is.
+  void SetWork(Work work) { work_ = std::move(work); }
+  // For commands that need no server.
+  void SetText(std::string text) { text_ = std::move(text); }
+
+  // Connects, works, and says what went wrong. Returns the exit status.
+  int Run() const;
+
+ private:
+  int Fail(const absl::Status& status, int exit_status) const;
+
+  client::Cancellation* const cancellation_;
+  GlobalFlags flags_;
+  Work work_;
+  std::string text_;
+};
+
+}  // namespace phitap::cli
+
+#endif  // PHITAP_CLIENT_CLI_INVOCATION_H_

@@ -1,0 +1,156 @@
+#include <iostream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/capture_text.h"
+#include "client/cli/commands.h"
+#include "client/cli/number_text.h"
+#include "client/cli/progress_line.h"
+#include "client/cli/trace_flags.h"
+#include "client/cli/trace_json.h"
+#include "client/cli/trace_report.h"
+#include "client/cli/traced_groups.h"
+#include "client/cpp/safetensors_writer.h"
+#include "server/base/status_macros.h"
+
+namespace phitap::cli {
+namespace {
+
+struct TraceCommandFlags {
+  TraceFlags trace;
+  std::string output_file;
+  bool values = false;
+};
+
+// Names that fail to come are no reason to lose the trace: ids are shown then.
+TokenNames NamesFor(const std::vector<int32_t>& ids, const std::string& model,
+                    const client::Client& client,
+                    const Invocation& invocation) {
+  if (ids.empty()) return TokenNames();
+  const absl::StatusOr<v1::DetokenizeResponse> response =
+      client.Detokenize(model, ids, invocation.call_options());
+  std::map<int32_t, std::string> texts;
+  if (!response.ok()) return TokenNames();
+  for (int i = 0; i < response->texts_size(); ++i) {
+    texts.emplace(ids[static_cast<size_t>(i)], response->texts(i));
+  }
+  return TokenNames(std::move(texts));
+}
+
+// A trace, how long it took, and where it was written.
+struct Outcome {
+  client::Trace trace;
+  absl::Duration elapsed;
+  std::vector<std::string> names;
+  std::string output_file;
+};
+
+void PrintReport(const client::Client& client, const v1::TraceRequest& request,
+                 const std::vector<TracedGroup>& groups, const Outcome& outcome,
+                 Invocation* invocation) {
+  const Terminal terminal = invocation->output();
+  const TokenNames names =
+      NamesFor(IdsToName(groups), request.model(), client, *invocation);
+  std::string text = RenderRuns(outcome.trace, terminal) +
+                     RenderGroups(groups, names, terminal) + "\n";
+  if (!outcome.output_file.empty()) {
+    absl::StrAppend(&text, "wrote ", outcome.output_file, "\n");
+  }
+  invocation->Print(text +
+                    RenderSummary(outcome.trace, outcome.elapsed, terminal));
+}
+
+// Runs fail alone; the command fails if any did.
+absl::Status StatusOfRuns(const client::Trace& trace) {
+  for (const client::TracedRun& run : trace.runs) {
+    if (run.status.code() == 0) continue;
+    return absl::Status(
+        static_cast<absl::StatusCode>(run.status.code()),
+        absl::StrCat("run ", run.label, ": ", run.status.message()));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Outcome> Receive(const client::Client& client,
+                                const v1::TraceRequest& request,
+                                const Invocation& invocation) {
+  const absl::Time start = absl::Now();
+  ProgressLine progress(invocation.errors());
+  ASSIGN_OR_RETURN(client::Trace trace,
+                   client.Trace(request, invocation.call_options(),
+                                [&progress](const client::TraceProgress& now) {
+                                  progress.Update(now);
+                                }));
+  return Outcome{.trace = std::move(trace), .elapsed = absl::Now() - start};
+}
+
+absl::Status RunTrace(const client::Client& client, const TraceInput& input,
+                      const TraceCommandFlags& flags, Invocation* invocation) {
+  v1::TraceRequest request = ToRequest(input.call);
+  request.mutable_options()->set_report_progress(
+      invocation->errors().interactive);
+  ASSIGN_OR_RETURN(Outcome outcome, Receive(client, request, *invocation));
+  const std::vector<TracedGroup> groups = GroupTensors(outcome.trace, request);
+  std::vector<v1::TensorDescriptor*> descriptors;
+  for (client::TracedTensor& tensor : outcome.trace.tensors) {
+    descriptors.push_back(&tensor.descriptor);
+  }
+  RestoreDefaultLabels(request, input.is_named, descriptors);
+  ASSIGN_OR_RETURN(outcome.names, client::TensorNames(outcome.trace));
+  if (!flags.output_file.empty()) {
+    RETURN_IF_ERROR(client::WriteTrace(flags.output_file, outcome.trace));
+    outcome.output_file = flags.output_file;
+  }
+  if (invocation->flags().json) {
+    Json document =
+        TraceJson(outcome.trace, outcome.names,
+                  flags.values ? Values::kIncluded : Values::kLeftOut);
+    document["file"] = outcome.output_file;
+    invocation->PrintJson(document);
+  } else {
+    PrintReport(client, request, groups, outcome, invocation);
+  }
+  return StatusOfRuns(outcome.trace);
+}
+
+constexpr char kExamples[] =
+    "\n\nExamples:\n"
+    "  phitap trace -p 'When Mary and John went to the store, John gave a "
+    "drink to' -c 'layers.*.layer_output' --lens 5\n"
+    "  phitap trace -p 'Hello' -p 'Goodbye' -c 'layers.8-15.mlp_neurons' "
+    "--positions -1 --out neurons.safetensors\n"
+    "  phitap trace -t 1,5,9 -c 'layers.0.attention_probabilities@heads=0,2' "
+    "-c logits@positions=-1@reduce=topk:10 --json --values\n"
+    "  phitap trace --chat talk.json -c 'end=layers.*.layer_output"
+    "@positions=-1@dtype=f32' --numerics transformers --attention eager";
+
+}  // namespace
+
+void AddTraceCommand(CLI::App* app, Invocation* invocation) {
+  CLI::App* command =
+      app->add_subcommand("trace", "Runs prompts and reads values inside");
+  auto flags = std::make_shared<TraceCommandFlags>();
+  AddTraceFlags(command, &flags->trace);
+  command
+      ->add_option("--out,-o", flags->output_file,
+                   "Write the tensors to this safetensors file")
+      ->type_name("FILE");
+  command->add_flag("--values", flags->values,
+                    "With --json: the numbers themselves, too");
+  command->footer(absl::StrCat(kCaptureGrammar, kExamples));
+  command->callback([flags, invocation] {
+    absl::StatusOr<TraceInput> input = ReadTraceFlags(flags->trace);
+    if (!input.ok()) {
+      throw CLI::ValidationError(std::string(input.status().message()));
+    }
+    invocation->SetWork([flags, input = *std::move(input),
+                         invocation](const client::Client& client) {
+      return RunTrace(client, input, *flags, invocation);
+    });
+  });
+}
+
+}  // namespace phitap::cli
