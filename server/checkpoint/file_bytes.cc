@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 
 #include "absl/cleanup/cleanup.h"
@@ -95,6 +96,14 @@ FileBytes::~FileBytes() {
 
 absl::string_view FileBytes::text() const {
   return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()};
+}
+
+void Prefetch(absl::Span<const std::byte> bytes) {
+  static const uintptr_t page_bytes = sysconf(_SC_PAGESIZE);
+  const auto start = reinterpret_cast<uintptr_t>(bytes.data());
+  const uintptr_t aligned = start / page_bytes * page_bytes;
+  madvise(reinterpret_cast<void*>(aligned), start - aligned + bytes.size(),
+          MADV_WILLNEED);
 }
 
 std::string PathIn(absl::string_view folder, absl::string_view name) {

@@ -44,6 +44,10 @@ class FileBytes {
   absl::Span<const std::byte> bytes_;
 };
 
+// Asks the system to read the pages of mapped bytes, and no others, in the
+// background. Touching them would read megabytes around each.
+void Prefetch(absl::Span<const std::byte> bytes);
+
 // `folder`/`name`.
 std::string PathIn(absl::string_view folder, absl::string_view name);
 

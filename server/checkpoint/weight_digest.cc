@@ -2,12 +2,12 @@
 
 #include <xxhash.h>
 
-#include <algorithm>
 #include <memory>
 #include <type_traits>
 #include <vector>
 
 #include "absl/strings/escaping.h"
+#include "server/checkpoint/file_bytes.h"
 
 namespace phitap {
 namespace {
@@ -39,14 +39,17 @@ void Hash(XXH3_state_t* state, const std::vector<T>& values) {
   for (const T& value : values) Hash(state, value);
 }
 
-void AddSample(XXH3_state_t* state, absl::Span<const std::byte> bytes) {
-  if (bytes.size() <= kPieces * kPieceBytes) return Hash(state, bytes);
+std::vector<absl::Span<const std::byte>> Sample(
+    absl::Span<const std::byte> bytes) {
+  if (bytes.size() <= kPieces * kPieceBytes) return {bytes};
+  std::vector<absl::Span<const std::byte>> pieces;
   const size_t last = bytes.size() - kPieceBytes;
   for (size_t piece = 0; piece < kPieces; ++piece) {
     const size_t start = last / (kPieces - 1) * piece;
-    Hash(state,
-         bytes.subspan(piece + 1 == kPieces ? last : start, kPieceBytes));
+    pieces.push_back(
+        bytes.subspan(piece + 1 == kPieces ? last : start, kPieceBytes));
   }
+  return pieces;
 }
 
 }  // namespace
@@ -87,7 +90,9 @@ void WeightDigest::Add(const std::string& name, const HostTensor& tensor) {
   Hash(hash, name);
   Hash(hash, std::string(Name(tensor.dtype)));
   Hash(hash, tensor.shape);
-  AddSample(hash, tensor.bytes);
+  const auto pieces = Sample(tensor.bytes);
+  for (const absl::Span<const std::byte> piece : pieces) Prefetch(piece);
+  for (const absl::Span<const std::byte> piece : pieces) Hash(hash, piece);
 }
 
 std::string WeightDigest::Finish() const {
