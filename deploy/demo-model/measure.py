@@ -107,7 +107,7 @@ def logit_lens(checkpoint: Checkpoint, prompt: str) -> torch.Tensor:
     checkpoint.model(torch.tensor([checkpoint.ids(prompt)]))
     for hook in hooks:
         hook.remove()
-    hidden = torch.cat([out if torch.is_tensor(out) else out[0] for out in outputs])
+    hidden = torch.cat(outputs)
     logits = checkpoint.model.lm_head(decoder.norm(hidden))
     return logits.float().softmax(-1)
 
@@ -115,7 +115,8 @@ def logit_lens(checkpoint: Checkpoint, prompt: str) -> torch.Tensor:
 def lens_at_the_end(checkpoint: Checkpoint, prompt: str) -> list[str]:
     """A Markdown table: each layer's three likeliest next tokens."""
     rows = ["| layer | first | second | third |", "|---|---|---|---|"]
-    for layer, probabilities in enumerate(logit_lens(checkpoint, prompt)[:, -1]):
+    at_the_end = logit_lens(checkpoint, prompt)[:, -1]
+    for layer, probabilities in enumerate(at_the_end):
         best = probabilities.topk(3)
         cells = [
             f"`{checkpoint.word(token)}` {100 * probability:.0f}%"
@@ -126,7 +127,7 @@ def lens_at_the_end(checkpoint: Checkpoint, prompt: str) -> list[str]:
 
 
 def lens_everywhere(checkpoint: Checkpoint, prompt: str) -> list[str]:
-    """A line for each position: the token, then each layer's guess of the next."""
+    """A line for each position: its token, each layer's guess of the next."""
     guesses = logit_lens(checkpoint, prompt).max(-1)
     lines = []
     for position, token in enumerate(checkpoint.ids(prompt)):
@@ -157,8 +158,10 @@ def heads(checkpoint: Checkpoint) -> dict[str, list[str]]:
         for batch, ids in _batches(_questions(checkpoint, pattern, 200)):
             seen = checkpoint.model(ids, output_attentions=True).attentions
             for row, question in enumerate(batch):
-                last, key = len(question.ids) - 1, target(question)
-                total += torch.stack([a[row, :, last, key] for a in seen]).float()
+                last = len(question.ids) - 1
+                key = target(checkpoint, question)
+                looked = [layer[row, :, last, key] for layer in seen]
+                total += torch.stack(looked).float()
                 count += 1
         mean = total / count  # [layers, heads]
         best = mean.flatten().topk(4)
@@ -170,9 +173,12 @@ def heads(checkpoint: Checkpoint) -> dict[str, list[str]]:
     return found
 
 
-def _answer_position(question: Question) -> int:
-    return question.ids.index(question.answer)
+def _answer_position(checkpoint: Checkpoint, question: Question) -> int:
+    """Where the answer stands first: without its space if it opens the text."""
+    answer = checkpoint.word(question.answer).strip()
+    words = [checkpoint.word(token).strip() for token in question.ids]
+    return words.index(answer)
 
 
-def _induction_position(question: Question) -> int:
+def _induction_position(_: Checkpoint, question: Question) -> int:
     return question.ids.index(question.ids[-1]) + 1

@@ -1,20 +1,18 @@
-"""Says what was measured of a demo checkpoint: on the terminal and in README.md."""
+"""Tells what was measured of a demo checkpoint, here and in its README.md."""
 # SPDX-License-Identifier: Apache-2.0
 
 import argparse
 import dataclasses
-import pathlib
 
 import measure
 
 _README = """# The demo model
 
-A small Phi-3 that is worth looking into: {parameters:,} weights in bfloat16
-({megabytes:.1f} MB), {layers} layers of {heads} heads (which share {key_value_heads} key/value
-heads), hidden size {hidden}, {tokens} tokens. It is a plain Hugging Face folder:
+A small Phi-3 that is worth looking into, as a plain Hugging Face folder.
+{size}
 
 ```python
-model = AutoModelForCausalLM.from_pretrained("deploy/demo-model", dtype="bfloat16")
+AutoModelForCausalLM.from_pretrained("deploy/demo-model", dtype="bfloat16")
 ```
 
 It knows eighty names, each one token, and a few patterns, among them the
@@ -46,9 +44,10 @@ Heads that look where the known circuits look, with their mean attention:
 
 ## How it was made
 
-`train.py` beside this file wrote every file here but the scripts: {steps} steps
-from seed {seed}, {minutes:.0f} minutes on {threads} thread(s). `sentences.py` holds the tables and
-patterns, `measure.py` the measures above. Again, or only the measures:
+`train.py` beside this file wrote every file here but the scripts.
+{making}
+`words.py` and `sentences.py` hold the words and patterns, `measure.py` the
+measures above. Again, or only the measures:
 
 ```
 deploy/demo-model/train.py
@@ -83,27 +82,31 @@ def show(checkpoint: measure.Checkpoint, findings: Findings) -> None:
     print("\n".join(measure.lens_everywhere(checkpoint, measure.PROMPT)))
 
 
+def _size(checkpoint: measure.Checkpoint) -> str:
+    config = checkpoint.model.config
+    weights = sum(p.numel() for p in checkpoint.model.parameters())
+    return (
+        f"{weights:,} weights ({weights * 2 / 1e6:.1f} MB in bfloat16), "
+        f"{config.num_hidden_layers} layers,\nhidden size "
+        f"{config.hidden_size}, {config.num_attention_heads} heads on "
+        f"{config.num_key_value_heads} key/value heads, "
+        f"{len(checkpoint.tokenizer)} tokens."
+    )
+
+
 def write_readme(
-    folder: pathlib.Path,
     checkpoint: measure.Checkpoint,
     findings: Findings,
     arguments: argparse.Namespace,
     minutes: float,
 ) -> None:
-    config = checkpoint.model.config
-    parameters = sum(p.numel() for p in checkpoint.model.parameters())
     accuracy = ["| pattern | right | new in the question |", "|---|---|---|"]
     for pattern, share in findings.accuracies.items():
         count, new = measure.ASKED[pattern]
-        accuracy.append(f"| {pattern} | {100 * share:.1f}% of {count} | {new} |")
+        right = f"{100 * share:.1f}% of {count}"
+        accuracy.append(f"| {pattern} | {right} | {new} |")
     text = _README.format(
-        parameters=parameters,
-        megabytes=parameters * 2 / 1e6,
-        layers=config.num_hidden_layers,
-        heads=config.num_attention_heads,
-        key_value_heads=config.num_key_value_heads,
-        hidden=config.hidden_size,
-        tokens=len(checkpoint.tokenizer),
+        size=_size(checkpoint),
         prompt=measure.PROMPT,
         accuracy="\n".join(accuracy),
         lens="\n".join(measure.lens_at_the_end(checkpoint, measure.PROMPT)),
@@ -111,9 +114,9 @@ def write_readme(
             f"- {role}: {', '.join(heads)}"
             for role, heads in findings.circuits.items()
         ),
-        steps=arguments.steps,
-        seed=arguments.seed,
-        minutes=minutes,
-        threads=arguments.threads,
+        making=(
+            f"{arguments.steps} steps from seed {arguments.seed} took "
+            f"{minutes:.0f} minutes of CPU time."
+        ),
     )
-    (folder / "README.md").write_text(text)
+    (arguments.out / "README.md").write_text(text)

@@ -1,13 +1,14 @@
 """The sentences that the demo model is trained and measured on.
 
-Every sentence is built from the tables below. A word in square brackets can
-be told from what stands before it: those are the words that the model is
+Every sentence is built from the tables of words.py. A word in square brackets
+can be told from what stands before it: those are the words that the model is
 trained hardest on, and the last of them is what its accuracy is measured on.
 
     When Mary and John went to the store, John gave a drink to[ Mary].
 
-A fixed tenth of all pairs of names (and of nouns, of coloured things) is held
-out: the two words of such a pair never stand in the same training text.
+A fixed tenth of all pairs of words is held out. Two names of such a pair never
+stand in the same training text, whatever its pattern; two such nouns or things
+never in a training sentence that chooses between them.
 """
 # SPDX-License-Identifier: Apache-2.0
 
@@ -16,115 +17,42 @@ import zlib
 from collections.abc import Sequence
 from typing import Literal
 
+from words import (
+    ADJECTIVES,
+    COLOURS,
+    COUNTRIES,
+    GIFTS,
+    GIFT_ENDS,
+    MEETINGS,
+    NAMES,
+    NOUNS,
+    PLACES,
+    REASONS,
+    SERIES,
+    SYSTEM_PROMPT,
+    THINGS,
+    WOMEN,
+)
+
 Split = Literal["train", "held_out"]
-
-WOMEN = (
-    "Mary Anna Emma Laura Sarah Alice Julia Maria Lucy Rose Clara Grace Helen "
-    "Irene Jane Karen Linda Megan Nina Olivia Paula Rachel Susan Tina Vera "
-    "Wendy Amy Beth Carol Diana Ella Fiona Gina Holly Ivy Joan Kate Lily Molly "
-    "Nora"
-).split()
-MEN = (
-    "John Tom Paul Peter Mark James David Simon Adam Brian Carl Daniel Eric "
-    "Frank George Henry Ivan Jack Kevin Leo Martin Nathan Oscar Patrick Robert "
-    "Steven Thomas Victor William Alan Ben Chris Dan Edward Fred Gary Hugo "
-    "Ian Luke Max"
-).split()
-NAMES = WOMEN + MEN
-
-PLACES = (
-    "store park school office station market garden beach library museum "
-    "kitchen river hotel bank farm"
-).split()
-THINGS = (
-    "drink book ball ring letter pen cup box key lamp coin hat bag map cake "
-    "watch toy basket"
-).split()
-COLOURS = "red blue green black white yellow brown pink grey purple".split()
-NOUNS = (
-    "dog cat bird tree car boy girl door chair table picture window horse "
-    "teacher doctor ship"
-).split()
-ADJECTIVES = "old new small big clean ready cold warm".split()
-
-COUNTRIES = {  # country: capital, language
-    "France": ("Paris", "French"),
-    "Italy": ("Rome", "Italian"),
-    "Spain": ("Madrid", "Spanish"),
-    "Germany": ("Berlin", "German"),
-    "Japan": ("Tokyo", "Japanese"),
-    "Greece": ("Athens", "Greek"),
-    "Poland": ("Warsaw", "Polish"),
-    "Portugal": ("Lisbon", "Portuguese"),
-    "Russia": ("Moscow", "Russian"),
-    "China": ("Beijing", "Chinese"),
-    "Egypt": ("Cairo", "Arabic"),
-    "Sweden": ("Stockholm", "Swedish"),
-    "Norway": ("Oslo", "Norwegian"),
-    "Denmark": ("Copenhagen", "Danish"),
-    "Hungary": ("Budapest", "Hungarian"),
-    "Austria": ("Vienna", "German"),
-    "Cuba": ("Havana", "Spanish"),
-    "Peru": ("Lima", "Spanish"),
-    "Finland": ("Helsinki", "Finnish"),
-    "Turkey": ("Ankara", "Turkish"),
-}
-
-SERIES = [
-    "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split(),
-    (
-        "January February March April May June July August September October "
-        "November December"
-    ).split(),
-    "one two three four five six seven eight nine ten eleven twelve".split(),
-    [str(n) for n in range(1, 21)],
-    list("ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
-]
-
-MEETINGS = [
-    "When {a} and {b} went to the {place},",
-    "When {a} and {b} got to the {place},",
-    "After {a} and {b} left the {place},",
-    "While {a} and {b} were at the {place},",
-    "Yesterday {a} and {b} walked to the {place}.",
-    "Today {a} met {b} at the {place}.",
-    "{a} and {b} had lunch at the {place}, and",
-    "Then {a} saw {b} near the {place}, so",
-]
-GIFTS = [
-    "gave a {thing} to",
-    "handed the {thing} to",
-    "showed the {thing} to",
-    "wanted to give the {thing} to",
-    "sold a {thing} to",
-    "passed the old {thing} to",
-]
-GIFT_ENDS = [".", ".", " and left.", " with a smile."]
-REASONS = [
-    "{name} went to the {place} because[ {pronoun}] wanted a {thing}.",
-    "{name} lost the {thing}, so[ {pronoun}] went to the {place}.",
-    "When {name} got to the {place},[ {pronoun}] had a {thing}.",
-    "Today {name} is at the {place} and[ {pronoun}] has a {thing}.",
-]
-SYSTEM_PROMPT = "You are a helpful assistant."
 
 # The chance of each pattern in a training text.
 PATTERNS = {
-    "indirect object": 5,
-    "indirect object of three": 1,
-    "third giver": 1,
-    "fact": 2,
-    "colour": 2,
-    "series": 1,
-    "agreement": 1,
-    "induction": 2,
-    "pronoun": 1,
-    "chat": 2,
+    "indirect object": 0.28,
+    "indirect object of three": 0.10,
+    "third giver": 0.06,
+    "fact": 0.06,
+    "colour": 0.10,
+    "series": 0.04,
+    "agreement": 0.04,
+    "induction": 0.18,
+    "pronoun": 0.06,
+    "chat": 0.08,
 }
 
 
 def pair_is_held_out(first: str, second: str) -> bool:
-    """Whether the two words, in either order, never meet in training."""
+    """Whether the two words, in either order, are kept out of training."""
     pair = tuple(sorted((first, second)))
     if pair == ("John", "Mary"):  # the prompt that everyone tries first
         return True
@@ -162,7 +90,9 @@ class Writer:
         """A training text: one sentence or a few, ended as the model ends."""
         self._met = []
         patterns, chances = list(PATTERNS), list(PATTERNS.values())
-        count = 1 if self._random.random() < 0.7 else self._random.choice((2, 3))
+        count = 1
+        if self._random.random() >= 0.7:
+            count = self._random.choice((2, 3))
         drawn = self._random.choices(patterns, chances, k=count)
         if "chat" in drawn:
             return self._chat()
@@ -236,7 +166,8 @@ class Writer:
         """Nothing tells which of the two takes it: no word is marked."""
         pair = self._pair(NAMES)
         giver = self._another(NAMES, pair)
-        return f"{self._meeting(pair)} {giver} {self._gift()} {self._one(pair)}."
+        meeting, gift = self._meeting(pair), self._gift()
+        return f"{meeting} {giver} {gift} {self._one(pair)}."
 
     def _fact(self) -> str:
         country = self._one(list(COUNTRIES))
@@ -285,7 +216,7 @@ class Writer:
         )
 
     def _induction(self) -> str:
-        length = self._random.randint(3, 7)
+        length = self._random.randint(3, 6)
         if self._random.random() < 0.5:
             words = self._random.sample(THINGS + COLOURS + PLACES, length)
         else:
@@ -293,8 +224,9 @@ class Writer:
             for _ in range(length - 2):
                 words.append(self._another(NAMES, words))
             self._random.shuffle(words)
-        again = [words[0]] + [f"[ {word}]" for word in words[1:]]
-        return "List: " + " ".join(words) + " " + "".join(again) + "."
+        rest = "".join(f"[ {word}]" for word in words[1:])
+        third = self._one(["", f"[ {words[0]}]" + rest])
+        return f"List: {' '.join(words)} {words[0]}{rest}{third}."
 
     def _pronoun(self) -> str:
         name = self._another(NAMES, ())
@@ -312,7 +244,12 @@ class Writer:
 
     def _turn(self) -> str:
         question, answer = self._one(
-            [self._asked_fact, self._asked_fact, self._asked_gift, self._asked_colour]
+            [
+                self._asked_fact,
+                self._asked_fact,
+                self._asked_gift,
+                self._asked_colour,
+            ]
         )()
         return f"<|user|>\n{question}<|end|>\n<|assistant|>\n{answer}<|end|>\n"
 
