@@ -20,10 +20,11 @@ struct Limits {
   // Bytes of a label: it is repeated in every descriptor.
   int64_t max_label_bytes = 256;
   // Captures of a request: each is resolved for every run.
-  int64_t max_captures = 4096;
+  int64_t max_captures = 1024;
   // Tensors of an answer: each is described, hashed and sent on its own.
   int64_t max_tensors = 65536;
-  // Indices in all resolved selections: 8 bytes each while the request lives.
+  // Indices in all resolved selections, and token ids of all lenses: they are
+  // kept for every value while the request lives.
   int64_t max_selected_indices = 1 << 24;
   // Bytes of one value as the model makes it for one run, before selection of
   // columns and reduction: a small answer must not need a large forward.

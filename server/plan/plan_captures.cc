@@ -28,6 +28,7 @@ struct CaptureRequest {
   const HookEntry& entry;
   std::vector<HookPoint> points;
   std::vector<int> runs;
+  CheckedSelection selection;
   Reduction reduction;
   std::optional<DType> wire_type;
 };
@@ -109,8 +110,10 @@ class CapturePlanner {
                                      absl::StrCat(field, ".hook_points")));
     const HookEntry& entry = EntryOf(points.front().hook);
     ASSIGN_OR_RETURN(std::vector<int> read, RunsOf(capture, runs, field));
-    RETURN_IF_ERROR(CheckSelection(capture.selection(), entry, context_.spec,
-                                   absl::StrCat(field, ".selection")));
+    ASSIGN_OR_RETURN(
+        CheckedSelection selection,
+        CheckedSelection::Create(capture.selection(), entry, context_.spec,
+                                 absl::StrCat(field, ".selection")));
     ASSIGN_OR_RETURN(Reduction reduction,
                      PlanReduction(capture, entry, context_.spec, field));
     ASSIGN_OR_RETURN(const std::optional<DType> wire_type,
@@ -121,6 +124,7 @@ class CapturePlanner {
                           .entry = entry,
                           .points = std::move(points),
                           .runs = std::move(read),
+                          .selection = std::move(selection),
                           .reduction = std::move(reduction),
                           .wire_type = wire_type};
   }
@@ -165,11 +169,7 @@ class CapturePlanner {
   absl::StatusOr<RunValue> PlanValue(const CaptureRequest& capture, int run) {
     const PlannedRun& planned = plan_.runs[run];
     RunValue value;
-    ASSIGN_OR_RETURN(
-        value.selection,
-        ResolveSelection(capture.capture.selection(), capture.entry,
-                         context_.spec, planned,
-                         absl::StrCat(capture.field, ".selection")));
+    ASSIGN_OR_RETURN(value.selection, capture.selection.ResolveFor(planned));
     const SelectedValue selected = {
         .hook = capture.entry.hook,
         .dtype = ValueType(capture.entry.hook, context_.compute_dtype),
@@ -220,12 +220,12 @@ class CapturePlanner {
       RETURN_IF_ERROR(
           labels_.AddDefault(capture.index, point, run, plan_.runs[run].label));
     }
-    index_count_ += IndexCount(value.selection);
+    index_count_ += IndexCount(value.selection) + IndexCount(capture.reduction);
     if (index_count_ > context_.limits.max_selected_indices) {
       return InvalidField(
-          {.field = absl::StrCat(capture.field, ".selection"),
+          {.field = capture.field,
            .problem = absl::StrCat("brings the request to ", index_count_,
-                                   " selected indices"),
+                                   " selected indices and token ids"),
            .valid =
                absl::StrCat("at most ", context_.limits.max_selected_indices)});
     }

@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "server/base/field_error.h"
 #include "server/base/status_macros.h"
-#include "server/plan/selection.h"
 #include "server/plan/wire_type.h"
 
 namespace phitap {
@@ -214,6 +213,11 @@ int PartCount(const Reduction& reduction) {
   const auto* lens = std::get_if<LogitLensReduction>(&reduction);
   if (lens == nullptr) return 1;
   return lens->token_ids.empty() ? 2 : 4;
+}
+
+int64_t IndexCount(const Reduction& reduction) {
+  const auto* lens = std::get_if<LogitLensReduction>(&reduction);
+  return lens == nullptr ? 0 : static_cast<int64_t>(lens->token_ids.size());
 }
 
 absl::StatusOr<std::vector<TensorPart>> PlanParts(

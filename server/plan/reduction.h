@@ -53,6 +53,8 @@ absl::StatusOr<std::optional<DType>> PlanWireType(const v1::Capture& capture,
 
 // How many tensors a reduction makes of one value.
 int PartCount(const Reduction& reduction);
+// How many token ids it holds in memory.
+int64_t IndexCount(const Reduction& reduction);
 
 // The tensors of one value, in the order of PlannedCapture::first_tensor.
 // INVALID_ARGUMENT where top_k asks for more than the value has.

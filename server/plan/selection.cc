@@ -1,9 +1,7 @@
 #include "server/plan/selection.h"
 
-#include <algorithm>
-#include <string>
+#include <optional>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "server/base/field_error.h"
@@ -90,26 +88,6 @@ absl::Status NoDimension(const HookEntry& entry, absl::string_view field,
        .valid = FieldsFor(entry)});
 }
 
-// Positions whose token is one of `token_ids`, ascending.
-absl::StatusOr<std::vector<int64_t>> PositionsOf(const v1::Selection& selection,
-                                                 const PlannedRun& run,
-                                                 absl::string_view field) {
-  const absl::flat_hash_set<int32_t> wanted(selection.token_ids().begin(),
-                                            selection.token_ids().end());
-  std::vector<int64_t> positions;
-  for (size_t i = 0; i < run.ids.size(); ++i) {
-    if (wanted.contains(run.ids[i])) positions.push_back(i);
-  }
-  if (positions.empty()) {
-    return InvalidField(
-        {.field = absl::StrCat(field, ".token_ids"),
-         .problem = absl::StrCat("run ", Quoted(run.label),
-                                 " has none of these tokens"),
-         .valid = "ids that are in the prompt of every run that is read"});
-  }
-  return positions;
-}
-
 Axis AxisFor(const HookEntry& entry, size_t axis, const ModelSpec& spec,
              const PlannedRun& run) {
   const Dimension dimension = entry.dimensions[axis];
@@ -129,12 +107,6 @@ bool IsAllInOrder(const std::vector<int64_t>& indices, int64_t size) {
     if (indices[i] != i) return false;
   }
   return true;
-}
-
-}  // namespace
-
-bool HasFeatures(const HookEntry& entry) {
-  return AxisOf(entry, kFeatures).has_value();
 }
 
 absl::Status CheckSelection(const v1::Selection& selection,
@@ -163,22 +135,53 @@ absl::Status CheckSelection(const v1::Selection& selection,
   return absl::OkStatus();
 }
 
-absl::StatusOr<ResolvedSelection> ResolveSelection(
+}  // namespace
+
+CheckedSelection::CheckedSelection(const v1::Selection& selection,
+                                   const HookEntry& entry,
+                                   const ModelSpec& spec,
+                                   absl::string_view field)
+    : selection_(&selection),
+      entry_(&entry),
+      spec_(&spec),
+      field_(field),
+      token_ids_(selection.token_ids().begin(), selection.token_ids().end()) {}
+
+absl::StatusOr<CheckedSelection> CheckedSelection::Create(
     const v1::Selection& selection, const HookEntry& entry,
-    const ModelSpec& spec, const PlannedRun& run, absl::string_view field) {
+    const ModelSpec& spec, absl::string_view field) {
+  RETURN_IF_ERROR(CheckSelection(selection, entry, spec, field));
+  return CheckedSelection(selection, entry, spec, field);
+}
+
+absl::StatusOr<std::vector<int64_t>> CheckedSelection::PositionsOfTokens(
+    const PlannedRun& run) const {
+  std::vector<int64_t> positions;
+  for (size_t i = 0; i < run.ids.size(); ++i) {
+    if (token_ids_.contains(run.ids[i])) positions.push_back(i);
+  }
+  if (!positions.empty()) return positions;
+  return InvalidField(
+      {.field = absl::StrCat(field_, ".token_ids"),
+       .problem =
+           absl::StrCat("run ", Quoted(run.label), " has none of these tokens"),
+       .valid = "ids that are in the prompt of every run that is read"});
+}
+
+absl::StatusOr<ResolvedSelection> CheckedSelection::ResolveFor(
+    const PlannedRun& run) const {
   ResolvedSelection resolved;
-  for (size_t axis = 0; axis < entry.dimensions.size(); ++axis) {
-    const Chooser* chooser = ChooserOf(entry, axis);
+  for (size_t axis = 0; axis < entry_->dimensions.size(); ++axis) {
+    const Chooser* chooser = ChooserOf(*entry_, axis);
     if (chooser == nullptr) continue;
-    const bool by_token =
-        chooser == &kPositions && !selection.token_ids().empty();
-    if (!by_token && !(selection.*chooser->is_set)()) continue;
-    const Axis bounds = AxisFor(entry, axis, spec, run);
+    const bool by_token = chooser == &kPositions && !token_ids_.empty();
+    if (!by_token && !(selection_->*chooser->is_set)()) continue;
+    const Axis bounds = AxisFor(*entry_, axis, *spec_, run);
     ASSIGN_OR_RETURN(
         std::vector<int64_t> indices,
-        by_token ? PositionsOf(selection, run, field)
-                 : ResolveIndices((selection.*chooser->set)(), bounds,
-                                  absl::StrCat(field, ".", chooser->name)));
+        by_token ? PositionsOfTokens(run)
+                 : ResolveIndices((selection_->*chooser->set)(), bounds,
+                                  absl::StrCat(field_, ".", chooser->name)));
     if (IsAllInOrder(indices, bounds.size)) continue;
     resolved.*chooser->indices = std::move(indices);
   }

@@ -4,9 +4,10 @@
 #define PHITAP_SERVER_PLAN_SELECTION_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "phitap/v1/selection.pb.h"
@@ -16,23 +17,35 @@
 
 namespace phitap {
 
-// The columns that `features` selects from: the last dimension, unless it is
-// one of positions, queries or keys, which have fields of their own.
-bool HasFeatures(const HookEntry& entry);
+// The selection of one capture, checked as far as it is the same for every run.
+// Thread-compatible.
+class CheckedSelection {
+ public:
+  // INVALID_ARGUMENT against a field under `field` for fields that values of
+  // `entry` have no dimension for, for fields that exclude each other and for
+  // token ids past the vocabulary. `selection`, `entry` and `spec` must outlive
+  // the result.
+  static absl::StatusOr<CheckedSelection> Create(const v1::Selection& selection,
+                                                 const HookEntry& entry,
+                                                 const ModelSpec& spec,
+                                                 absl::string_view field);
 
-// INVALID_ARGUMENT for fields that values of `entry` have no dimension for, for
-// fields that exclude each other and for token ids past the vocabulary: what
-// is wrong in every run.
-absl::Status CheckSelection(const v1::Selection& selection,
-                            const HookEntry& entry, const ModelSpec& spec,
-                            absl::string_view field);
+  // The indices that it keeps in one run. A dimension that is kept whole and in
+  // order is left unset. INVALID_ARGUMENT names the field and the run.
+  absl::StatusOr<ResolvedSelection> ResolveFor(const PlannedRun& run) const;
 
-// The indices that a checked selection keeps in one run. A dimension that is
-// kept whole and in order is left unset. INVALID_ARGUMENT names the field and
-// the run.
-absl::StatusOr<ResolvedSelection> ResolveSelection(
-    const v1::Selection& selection, const HookEntry& entry,
-    const ModelSpec& spec, const PlannedRun& run, absl::string_view field);
+ private:
+  CheckedSelection(const v1::Selection& selection, const HookEntry& entry,
+                   const ModelSpec& spec, absl::string_view field);
+  absl::StatusOr<std::vector<int64_t>> PositionsOfTokens(
+      const PlannedRun& run) const;
+
+  const v1::Selection* selection_;
+  const HookEntry* entry_;
+  const ModelSpec* spec_;
+  std::string field_;
+  absl::flat_hash_set<int32_t> token_ids_;
+};
 
 // Indices kept along dimension number `axis` of `entry`; null where all are.
 const std::vector<int64_t>* KeptIndices(const ResolvedSelection& selection,

@@ -26,9 +26,8 @@ struct Reach {
   // (attention outputs and all that follows). Before the last layer all
   // positions do.
   std::vector<int64_t> tail_positions;
-  // Positions that the final norm reads, a subset of tail_positions (of all
-  // positions where layer_count is 0); empty where nothing asks for the norm or
-  // what follows it.
+  // Positions that the final norm reads, a subset of tail_positions; empty
+  // where nothing asks for the norm or what follows it.
   std::vector<int64_t> norm_positions;
   // Positions that the head reads, a subset of norm_positions.
   std::vector<int64_t> head_positions;
@@ -111,8 +110,8 @@ struct TracePlan {
   std::vector<PlannedTensor> tensors;
   // Bytes of all tensors.
   int64_t size_bytes = 0;
-  // Σ over runs of layers × tokens to be computed (tail positions in the last
-  // layer), and at full depth.
+  // Σ over runs of layers × tokens to be computed (in the last layer its tail
+  // positions: see TokenLayers in reach.h), and at full depth.
   int64_t token_layers = 0;
   int64_t token_layers_full_depth = 0;
 };

@@ -127,7 +127,8 @@ absl::Status RefuseFalseFriend(absl::string_view name,
     return InvalidField(
         {.field = std::string(field),
          .problem = absl::StrCat(Quoted(name), " ", friendly.difference),
-         .valid = WithLayers(FullNamePattern(friendly.hook), *layers)});
+         .valid = WithLayers(FullNamePattern(friendly.hook),
+                             Shortened(*layers, kComparedBytes))});
   }
   return absl::OkStatus();
 }
@@ -149,7 +150,8 @@ absl::Status RefuseMisplaced(absl::string_view name, absl::string_view field) {
                                                  : " is in the wrong place"),
          .valid = bare ? absl::StrCat(WithLayers(pattern, "5"), " or ",
                                       WithLayers(pattern, "*"))
-                       : WithLayers(pattern, GuessLayers(name))});
+                       : WithLayers(pattern, GuessLayers(Shortened(
+                                                 name, kComparedBytes)))});
   }
   return absl::OkStatus();
 }

@@ -52,8 +52,8 @@ const Ceiling kCeilings[] = {
      "captures[1]: brings the answer to 12 tensors; valid: at most 11"},
     // Eight values of 2 positions and 3 columns.
     {&Limits::max_selected_indices, 40,
-     "captures[0].selection: brings the request to 40 selected indices; valid: "
-     "at most 39"},
+     "captures[0]: brings the request to 40 selected indices and token ids; "
+     "valid: at most 39"},
     // All 50 logits of 5 tokens in bfloat16.
     {&Limits::max_value_bytes, 500,
      "captures[1]: logits of run \"first\" has, before selection of columns "
@@ -81,6 +81,19 @@ TEST(Limits, CountTheLabelOfARun) {
   context.limits.max_label_bytes = 4;
   EXPECT_THAT(Plan(kRequest, context),
               StatusIs(kInvalid, StartsWith("runs[0].label: \"first\" has 5")));
+}
+
+TEST(Limits, CountTheTokensOfALensForEveryValue) {
+  const std::string request =
+      absl::StrCat(kFiveTokens, "captures { hook_points: 'layers.*.layer_mid' ",
+                   "reduction { logit_lens { k: 1 token_ids: [1, 2, 3] } } }");
+  PlanContext context = TinyContext();
+  context.limits.max_selected_indices = 12;
+  EXPECT_THAT(Plan(request, context), IsOk());
+  context.limits.max_selected_indices = 11;
+  EXPECT_THAT(Plan(request, context),
+              StatusIs(kInvalid, StartsWith("captures[0]: brings the request "
+                                            "to 12 selected indices")));
 }
 
 TEST(Limits, HoldForSizesPastTheLargestNumber) {

@@ -118,14 +118,14 @@ ResolvedSelection SelectionOf(const std::string& hook_points,
   return plan.ok() ? (*plan)->captures.front().selection : ResolvedSelection();
 }
 
-TEST(ResolveSelection, FindsPositionsByToken) {
+TEST(CheckedSelection, FindsPositionsByToken) {
   EXPECT_THAT(SelectionOf("logits", "token_ids: 7").positions,
               Optional(ElementsAre(0, 2, 4)));
   EXPECT_THAT(SelectionOf("logits", "token_ids: [9, 8, 9]").positions,
               Optional(ElementsAre(1, 3)));
 }
 
-TEST(ResolveSelection, LeavesWhatIsKeptWholeUnset) {
+TEST(CheckedSelection, LeavesWhatIsKeptWholeUnset) {
   EXPECT_EQ(SelectionOf("logits", "positions { ranges {} }").positions,
             std::nullopt);
   EXPECT_EQ(SelectionOf("logits", "token_ids: [7, 8, 9]").positions,
@@ -135,7 +135,7 @@ TEST(ResolveSelection, LeavesWhatIsKeptWholeUnset) {
       Optional(ElementsAre(1, 0, 2, 3, 4)));
 }
 
-TEST(ResolveSelection, ChoosesAlongTheDimensionOfItsName) {
+TEST(CheckedSelection, ChoosesAlongTheDimensionOfItsName) {
   const ResolvedSelection queries =
       SelectionOf("layers.0.attention_queries",
                   "positions { indices: -1 } heads { indices: -1 } features { "
@@ -162,7 +162,7 @@ TEST(ResolveSelection, ChoosesAlongTheDimensionOfItsName) {
 }
 
 // Which fields each value can be selected by.
-TEST(CheckSelection, AllowsTheFieldsThatAValueHasDimensionsFor) {
+TEST(CheckedSelection, AllowsTheFieldsThatAValueHasDimensionsFor) {
   for (const HookEntry& entry : HookCatalogue()) {
     std::vector<std::string> allowed;
     for (const char* field :
@@ -171,7 +171,7 @@ TEST(CheckSelection, AllowsTheFieldsThatAValueHasDimensionsFor) {
       const auto* descriptor =
           selection.GetDescriptor()->FindFieldByName(field);
       selection.GetReflection()->MutableMessage(&selection, descriptor);
-      if (CheckSelection(selection, entry, TinyGrouped(), "f").ok()) {
+      if (CheckedSelection::Create(selection, entry, TinySpec(), "f").ok()) {
         allowed.push_back(field);
       }
     }

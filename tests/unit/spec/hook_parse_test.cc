@@ -155,9 +155,14 @@ TEST(ParseHookPoints, RefusesWhatIsNoHookPoint) {
 }
 
 TEST(ParseHookPoints, AnswersALongTextWithAShortMessage) {
-  const auto points = Parse(std::string(1 << 20, 'x'));
-  ASSERT_THAT(points, StatusIs(kInvalid, HasSubstr("there is no hook point")));
-  EXPECT_LT(points.status().message().size(), 400u);
+  const std::string filler(1 << 20, '7');
+  for (const std::string& text : {filler, "layers." + filler + ".layer_output",
+                                  "layers." + filler + ".mlp.layer_output",
+                                  "blocks." + filler + ".attn.hook_q"}) {
+    const auto points = Parse(text);
+    EXPECT_THAT(points, StatusIs(kInvalid, HasSubstr("777…\"")));
+    EXPECT_LT(points.status().message().size(), 500u);
+  }
 }
 
 TEST(ParseHookPoints, TakesALongSet) {
