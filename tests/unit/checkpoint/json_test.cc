@@ -86,14 +86,14 @@ TEST(ReadJsonObject, RefusesAFolderInTheFilesPlace) {
                        HasSubstr("is not a regular file")));
 }
 
-TEST(Quoted, EscapesWhatATerminalWouldObey) {
-  EXPECT_EQ(Quoted("a\"\n\x1B[31m"), "\"a\\\"\\n\\033[31m\"");
+TEST(QuotedName, EscapesWhatATerminalWouldObey) {
+  EXPECT_EQ(QuotedName("a\"\n\x1B[31m"), "\"a\\\"\\n\\033[31m\"");
 }
 
-TEST(Quoted, CutsLongNamesBetweenCharacters) {
+TEST(QuotedName, CutsLongNamesBetweenCharacters) {
   std::string name;
   for (int i = 0; i < 99; ++i) name += "é";
-  const std::string quoted = Quoted(name);
+  const std::string quoted = QuotedName(name);
   EXPECT_LT(quoted.size(), 110u);
   EXPECT_THAT(quoted, testing::EndsWith("é…\""));
 }
