@@ -23,8 +23,7 @@ struct Reach {
   // Layers to compute; 0 is the embeddings alone.
   int layer_count = 0;
   // In the last of these layers: positions that go on after the keys and values
-  // (attention outputs and all that follows). Before the last layer all
-  // positions do.
+  // (attention outputs and all that follows). In the others all positions do.
   std::vector<int64_t> tail_positions;
   // Positions that the final norm reads, a subset of tail_positions; empty
   // where nothing asks for the norm or what follows it.
