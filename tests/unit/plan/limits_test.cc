@@ -83,6 +83,26 @@ TEST(Limits, CountTheLabelOfARun) {
               StatusIs(kInvalid, StartsWith("runs[0].label: \"first\" has 5")));
 }
 
+TEST(Limits, CountColumnsThatAreMadeButNotSelected) {
+  PlanContext context = TinyContext();
+  context.limits.max_value_bytes = 499;
+  EXPECT_THAT(
+      Plan(absl::StrCat(kFiveTokens,
+                        "captures { hook_points: 'logits' "
+                        "selection { features { indices: 0 } } }"),
+           context),
+      StatusIs(kExhausted, StartsWith("captures[0]: logits of run \"0\" has, "
+                                      "before selection of columns and "
+                                      "reduction, 500 bytes")));
+  // Positions that are not selected are not made.
+  EXPECT_THAT(
+      Plan(absl::StrCat(kFiveTokens,
+                        "captures { hook_points: 'logits' "
+                        "selection { positions { indices: [0, 1, 2, 3] } } }"),
+           context),
+      IsOk());
+}
+
 TEST(Limits, CountTheTokensOfALensForEveryValue) {
   const std::string request =
       absl::StrCat(kFiveTokens, "captures { hook_points: 'layers.*.layer_mid' ",

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <random>
 
-#include "absl/strings/str_join.h"
 #include "server/plan/index_set.h"
 #include "tests/support/status_matchers.h"
 #include "tests/unit/plan/planning.h"
@@ -14,7 +13,6 @@ namespace phitap {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::Eq;
 using ::testing::Optional;
 
 // Python's own rules, by walking over the axis: what list(range(size))[i] and
@@ -159,6 +157,48 @@ TEST(CheckedSelection, ChoosesAlongTheDimensionOfItsName) {
       Optional(ElementsAre(49)));
   EXPECT_THAT(SelectionOf("rotary_cos", "features { indices: 3 }").features,
               Optional(ElementsAre(3)));
+}
+
+// Selects at random along every dimension that has a field for it; `shape` is
+// what remains, by walking each dimension.
+void SelectAtRandom(const HookEntry& entry, std::mt19937& random,
+                    v1::Selection& selection, std::vector<int64_t>& shape) {
+  for (Dimension dimension : entry.dimensions) {
+    const std::string name(Name(dimension));
+    v1::IndexSet* set = name == "seq"     ? selection.mutable_positions()
+                        : name == "query" ? selection.mutable_queries()
+                        : name == "key"   ? selection.mutable_keys()
+                        : name == "num_heads" || name == "num_kv_heads"
+                            ? selection.mutable_heads()
+                            : selection.mutable_features();
+    const int64_t size = SizeOf(dimension, TinySpec(), 5);
+    do {
+      *set = RandomSet(random, size);
+    } while (!ResolveIndices(*set, {.size = size}, "").ok());
+    shape.push_back(static_cast<int64_t>(NaiveIndices(*set, size).size()));
+  }
+}
+
+TEST(PlanTrace, ShapesEveryValueByWhatIsSelectedOfIt) {
+  std::mt19937 random(12);
+  for (const HookEntry& entry : HookCatalogue()) {
+    if (entry.hook == Hook::kInputSize) continue;  // it cannot be selected from
+    for (int repeat = 0; repeat < 30; ++repeat) {
+      v1::TraceRequest request = RequestOf(kFiveTokens);
+      v1::Capture& capture = *request.add_captures();
+      capture.set_hook_points(
+          FullName({entry.hook, HasLayer(entry.hook) ? 3 : -1}));
+      std::vector<int64_t> shape;
+      SelectAtRandom(entry, random, *capture.mutable_selection(), shape);
+      const auto plan = PlanTrace(request, TinyContext());
+      ASSERT_THAT(plan, IsOk()) << capture.ShortDebugString();
+      const PlannedTensor& tensor = (*plan)->tensors.front();
+      EXPECT_EQ(tensor.shape, shape) << capture.ShortDebugString();
+      int64_t elements = 1;
+      for (int64_t size : shape) elements *= size;
+      EXPECT_EQ(tensor.size_bytes, elements * SizeInBytes(tensor.dtype));
+    }
+  }
 }
 
 // Which fields each value can be selected by.
