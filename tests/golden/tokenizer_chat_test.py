@@ -82,6 +82,7 @@ end
     "what is missing printed": "[{{ messages[0].nope }}{{ nope }}]",
     "what is missing added": "{{ 'a' + messages[0].nope }}",
     "what is missing of what is missing": "{{ messages[0].nope.nope }}",
+    "what is missing as JSON": "{{ messages[0].nope | tojson }}",
     "text and number added": "{{ 'a' + 1 }}",
     "iterating what is missing": "{% for x in messages[0].nope %}x{% endfor %}ok",
     "an index past the end": "[{{ messages[99] }}]",

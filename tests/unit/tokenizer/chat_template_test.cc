@@ -152,6 +152,12 @@ INSTANTIATE_TEST_SUITE_P(
         "{% macro again() %}{{ again() }}{% endmacro %}{{ again() }}",
         "{% set ns = namespace(s='0123456789') %}{% for i in range(99) %}"
         "{% set ns.s = ns.s + ns.s %}{% endfor %}",
+        "{% set ns = namespace(x=1) %}{% for i in range(99999) %}"
+        "{% set ns.x = [ns.x] %}{% endfor %}{{ ns.x }}",
+        "{% set ns = namespace(x=1) %}{% for i in range(999) %}"
+        "{% set ns.x = [ns.x] %}{% endfor %}{{ ns.x }}",
+        "{% set ns = namespace(x=1) %}{% for i in range(999) %}"
+        "{% set ns.x = {'k': ns.x} %}{% endfor %}{{ ns.x | tojson }}",
         "{{ 'x' * 999999999999 }}", "{{ 'x' * 5000000 }}",
         "{% for a in range(99999) %}{{ messages[0].content.ljust(9999) }}"
         "{% endfor %}",

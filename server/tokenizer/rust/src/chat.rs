@@ -12,9 +12,12 @@ use crate::python;
 
 const NAME: &str = "chat template";
 
-/// Steps of one rendering: an instruction or 64 bytes of text made is one. Long chats need thousands; a template that
-/// loops or doubles its text without end stops after a fraction of a second and at most 320 MB.
-const MAX_FUEL: u64 = 5_000_000;
+/// Steps of one rendering: an instruction is one, and so are 64 bytes of text made. A real template needs a few dozen and a
+/// few a message, and touches each byte a few times; one that loops, doubles its text or nests values without end stops
+/// before it takes noticeable time, memory or stack.
+const BASE_FUEL: u64 = 50_000;
+const FUEL_OF_A_MESSAGE: u64 = 500;
+const BYTES_OF_A_FUEL: u64 = 4;
 
 /// Macros inside macros; those of real templates nest below ten deep.
 const MAX_RECURSION: usize = 64;
@@ -33,12 +36,14 @@ impl ChatTemplate {
         let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build().map_err(describe)?;
         environment.set_syntax(syntax);
         environment.set_undefined_behavior(UndefinedBehavior::Lenient);
-        environment.set_fuel(Some(MAX_FUEL));
         environment.set_recursion_limit(MAX_RECURSION);
         environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
         environment.set_formatter(|out, _, value| {
             python::write_str(out, value).map_err(|_| Error::new(ErrorKind::WriteFailure, "a value cannot be written"))
         });
+        // Their work is not counted, and no chat template needs them.
+        environment.remove_filter("pprint");
+        environment.remove_global("debug");
         environment.add_filter("tojson", python::to_json);
         environment.add_function("raise_exception", raise_exception);
         environment.add_function("strftime_now", strftime_now);
@@ -55,9 +60,16 @@ impl ChatTemplate {
         // Defined though empty: that is what a template sees in transformers when none are given.
         variables.push(("tools", ().into()));
         variables.push(("documents", ().into()));
-        let template = self.environment.get_template(NAME).map_err(describe)?;
+        let mut environment = self.environment.clone();
+        environment.set_fuel(Some(fuel_of(messages)));
+        let template = environment.get_template(NAME).map_err(describe)?;
         template.render(Value::from_pairs(variables)).map_err(describe)
     }
+}
+
+fn fuel_of(messages: &[Message]) -> u64 {
+    let bytes: usize = messages.iter().flatten().map(|(name, text)| name.len() + text.len()).sum();
+    BASE_FUEL + FUEL_OF_A_MESSAGE * messages.len() as u64 + bytes as u64 / BYTES_OF_A_FUEL
 }
 
 fn raise_exception(message: String) -> Result<Value, Error> {
@@ -100,7 +112,7 @@ fn without_generation_tags(source: &str) -> String {
 
 fn describe(error: Error) -> String {
     if error.kind() == ErrorKind::OutOfFuel {
-        return format!("the chat template did not end within {MAX_FUEL} steps");
+        return "the chat template did not end within the steps that a chat of this length may take".to_string();
     }
     error.to_string()
 }

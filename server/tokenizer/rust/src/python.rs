@@ -9,17 +9,21 @@ use minijinja::{Error, ErrorKind};
 use serde_json::ser::Formatter;
 use serde_json::Serializer;
 
+/// Lists within lists; deeper ones are refused, since writing them takes stack.
+const MAX_DEPTH: usize = 64;
+
 /// `str(value)`.
 pub fn write_str<W: Write>(out: &mut W, value: &Value) -> fmt::Result {
     match value.kind() {
         ValueKind::Undefined => Ok(()),
         ValueKind::String => out.write_str(value.as_str().unwrap_or_default()),
-        _ => write_repr(out, value),
+        _ => write_repr(out, value, MAX_DEPTH),
     }
 }
 
 /// `repr(value)`.
-fn write_repr<W: Write>(out: &mut W, value: &Value) -> fmt::Result {
+fn write_repr<W: Write>(out: &mut W, value: &Value, depth: usize) -> fmt::Result {
+    let inner = depth.checked_sub(1).ok_or(fmt::Error)?;
     match value.kind() {
         ValueKind::None => out.write_str("None"),
         ValueKind::Bool => out.write_str(if value.is_true() { "True" } else { "False" }),
@@ -31,7 +35,7 @@ fn write_repr<W: Write>(out: &mut W, value: &Value) -> fmt::Result {
             out.write_char('[')?;
             for (index, item) in value.try_iter().map_err(|_| fmt::Error)?.enumerate() {
                 out.write_str(if index == 0 { "" } else { ", " })?;
-                write_repr(out, &item)?;
+                write_repr(out, &item, inner)?;
             }
             out.write_char(']')
         }
@@ -39,9 +43,9 @@ fn write_repr<W: Write>(out: &mut W, value: &Value) -> fmt::Result {
             out.write_char('{')?;
             for (index, key) in value.try_iter().map_err(|_| fmt::Error)?.enumerate() {
                 out.write_str(if index == 0 { "" } else { ", " })?;
-                write_repr(out, &key)?;
+                write_repr(out, &key, inner)?;
                 out.write_str(": ")?;
-                write_repr(out, &value.get_item(&key).unwrap_or_default())?;
+                write_repr(out, &value.get_item(&key).unwrap_or_default(), inner)?;
             }
             out.write_char('}')
         }
@@ -100,6 +104,9 @@ pub fn to_json(value: &Value, options: Kwargs) -> Result<Value, Error> {
     let separators: Option<Vec<String>> = options.get("separators")?;
     let sort_keys: Option<bool> = options.get("sort_keys")?;
     options.assert_all_used()?;
+    if value.is_undefined() {
+        return Err(Error::new(ErrorKind::UndefinedError, "tojson: nothing to write"));
+    }
     let indent = match indent.filter(|indent| !indent.is_none()) {
         None => None,
         Some(indent) => match indent.as_str() {
@@ -150,6 +157,9 @@ struct PythonJson {
 impl PythonJson {
     fn open<W: ?Sized + io::Write>(&mut self, writer: &mut W, bracket: &[u8]) -> io::Result<()> {
         self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err(io::Error::other("lists within lists too deep"));
+        }
         self.empty = true;
         writer.write_all(bracket)
     }
