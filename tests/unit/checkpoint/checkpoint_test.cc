@@ -222,5 +222,15 @@ TEST(Checkpoint, LetsTensorsDifferInElementTypeWhereTheConfigHasOne) {
   EXPECT_EQ((*checkpoint)->Tensor(kFinalNormName).dtype, DType::kF32);
 }
 
+TEST(Checkpoint, RefusesPlainTextInTheWeightsPlace) {
+  TempFolder folder;
+  TinyCheckpoint(TinyKind::kWindow).Write(folder);
+  folder.Write("model.safetensors",
+               "version https://git-lfs.github.com/spec/v1\noid sha256:0\n");
+  EXPECT_THAT(Checkpoint::Open(folder.path()),
+              StatusIs(absl::StatusCode::kDataLoss,
+                       HasSubstr("model.safetensors: says its header has")));
+}
+
 }  // namespace
 }  // namespace phitap
