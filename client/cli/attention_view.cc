@@ -22,20 +22,55 @@ std::vector<int64_t> Kept(bool is_set, const v1::IndexSet& set, int64_t size) {
   return client::ResolveIndices(is_set ? set : all, size);
 }
 
-std::vector<double> MeanOverHeads(const TracedTensor& tensor, int64_t query) {
+// Weights of one head and query over the keys.
+std::vector<double> RowOf(const TracedTensor& tensor, int64_t head,
+                          int64_t query) {
   const std::vector<int64_t>& shape = tensor.value.shape;
-  const int64_t heads = shape[0];
-  const int64_t queries = shape[1];
-  const int64_t keys = shape[2];
-  std::vector<double> mean(keys, 0.0);
+  return client::ElementsAt(tensor.value, (head * shape[1] + query) * shape[2],
+                            shape[2]);
+}
+
+std::vector<double> MeanOverHeads(const TracedTensor& tensor, int64_t query) {
+  const int64_t heads = tensor.value.shape[0];
+  std::vector<double> mean(tensor.value.shape[2], 0.0);
   for (int64_t head = 0; head < heads; ++head) {
-    const std::vector<double> row =
-        client::ElementsAt(tensor.value, (head * queries + query) * keys, keys);
-    for (int64_t key = 0; key < keys; ++key) {
+    const std::vector<double> row = RowOf(tensor, head, query);
+    for (size_t key = 0; key < mean.size(); ++key) {
       mean[key] += row[key] / static_cast<double>(heads);
     }
   }
   return mean;
+}
+
+bool HasOneQuery(const TracedTensor& tensor) {
+  return tensor.value.shape[1] == 1 && tensor.value.shape[0] > 1;
+}
+
+// What the i-th captured head is called: by its own number where the request
+// names it, since how many heads there are is not known here.
+std::string HeadLabel(const v1::Selection& selection, int64_t i) {
+  if (!selection.has_heads()) return absl::StrCat("head ", i);
+  const v1::IndexSet& heads = selection.heads();
+  return heads.ranges_size() == 0
+             ? absl::StrCat("head ", heads.indices(static_cast<int>(i)))
+             : absl::StrCat("selected ", i);
+}
+
+// The axis that runs down: heads where there is one query, else queries.
+void AddRows(const TracedGroup& group, const TracedTensor& tensor,
+             const std::vector<int64_t>& queries, Heatmap* heatmap) {
+  if (HasOneQuery(tensor)) {
+    for (int64_t i = 0; i < tensor.value.shape[0]; ++i) {
+      heatmap->row_labels.push_back(HeadLabel(group.capture->selection(), i));
+      heatmap->rows.push_back(RowOf(tensor, i, 0));
+    }
+    return;
+  }
+  for (size_t i = 0; i < queries.size(); ++i) {
+    heatmap->row_labels.push_back(
+        absl::StrCat(group.TokenAt(queries[i]), " ", queries[i]));
+    heatmap->rows.push_back(MeanOverHeads(tensor, static_cast<int64_t>(i)));
+  }
 }
 
 Heatmap HeatmapOf(const TracedGroup& group, const TracedTensor& tensor) {
@@ -43,21 +78,39 @@ Heatmap HeatmapOf(const TracedGroup& group, const TracedTensor& tensor) {
   const auto length = static_cast<int64_t>(group.run->ids.size());
   Heatmap heatmap;
   heatmap.column_numbers = Kept(selection.has_keys(), selection.keys(), length);
-  const std::vector<int64_t> queries =
-      Kept(selection.has_queries(), selection.queries(), length);
-  std::vector<double> all;
-  for (size_t i = 0; i < queries.size(); ++i) {
-    heatmap.row_labels.push_back(
-        absl::StrCat(group.TokenAt(queries[i]), " ", queries[i]));
-    heatmap.rows.push_back(MeanOverHeads(tensor, static_cast<int64_t>(i)));
-    all.insert(all.end(), heatmap.rows.back().begin(),
-               heatmap.rows.back().end());
+  for (const int64_t key : heatmap.column_numbers) {
+    heatmap.column_labels.push_back(group.TokenAt(key));
   }
-  heatmap.range = RangeOf(all);
+  AddRows(group, tensor,
+          Kept(selection.has_queries(), selection.queries(), length), &heatmap);
   if (absl::EndsWith(tensor.descriptor.hook_point(), "probabilities")) {
     heatmap.range = {.low = 0, .high = 1};
+    heatmap.is_share = true;
+    return heatmap;
   }
+  std::vector<double> all;
+  for (const std::vector<double>& row : heatmap.rows) {
+    all.insert(all.end(), row.begin(), row.end());
+  }
+  heatmap.range = RangeOf(all);
   return heatmap;
+}
+
+// What the rows and columns of a tensor's heatmap are.
+std::string AxesOf(const TracedGroup& group, const TracedTensor& tensor) {
+  const int64_t heads = tensor.value.shape[0];
+  if (HasOneQuery(tensor)) {
+    const v1::Selection& selection = group.capture->selection();
+    const std::vector<int64_t> query =
+        Kept(selection.has_queries(), selection.queries(),
+             static_cast<int64_t>(group.run->ids.size()));
+    return absl::StrCat(" at query ", query.front(), " ",
+                        group.TokenAt(query.front()),
+                        " (down: head, across: key)");
+  }
+  return absl::StrCat(
+      heads == 1 ? "" : absl::StrCat(", mean of ", heads, " heads"),
+      " (down: query, across: key)");
 }
 
 }  // namespace
@@ -79,14 +132,11 @@ std::string RenderAttention(const TracedGroup& group,
   }
   for (size_t i = first; i < count; ++i) {
     const TracedTensor& tensor = *group.tensors[i];
-    const int64_t heads = tensor.value.shape[0];
-    absl::StrAppend(
-        &text,
-        Painted(tensor.descriptor.hook_point(), {.bold = true},
-                terminal.colors),
-        heads == 1 ? "" : absl::StrCat(", mean of ", heads, " heads"),
-        " (down: query, across: key)\n",
-        RenderHeatmap(HeatmapOf(group, tensor), terminal));
+    absl::StrAppend(&text,
+                    Painted(tensor.descriptor.hook_point(), {.bold = true},
+                            terminal.colors),
+                    AxesOf(group, tensor), "\n",
+                    RenderHeatmap(HeatmapOf(group, tensor), terminal));
   }
   return text;
 }

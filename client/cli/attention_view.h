@@ -13,8 +13,8 @@ namespace phitap::cli {
 // Whether a tensor is heads × queries × keys.
 bool IsAttention(const v1::TensorDescriptor& tensor);
 
-// A heatmap of queries × keys for each layer: the mean over the captured heads.
-// Of many layers the last few.
+// A heatmap for each layer: queries × keys, the mean over the captured heads;
+// heads × keys where there is one query. Of many layers the last few.
 std::string RenderAttention(const TracedGroup& group, const Terminal& terminal);
 
 }  // namespace phitap::cli

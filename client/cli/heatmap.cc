@@ -12,15 +12,48 @@
 namespace phitap::cli {
 namespace {
 
-constexpr int kCellWidth = 2;
+constexpr int kNarrowCell = 2;
+constexpr int kCellsPerNumber = 5;
+// Room for a number, and for the beginning of a label.
+constexpr int kNarrowestWideCell = 5;
+constexpr int kWidestCell = 9;
 constexpr int kWidestRowLabel = 16;
 // More rows than this would scroll away.
 constexpr size_t kMostRows = 48;
 constexpr int kScaleSteps = 8;
+constexpr double kPercent = 100;
+// Shares that round to nothing bear no number.
+constexpr double kSmallestShare = 0.005;
+
+// How a heatmap fills the terminal.
+struct Layout {
+  int label_width = 0;
+  int cell_width = kNarrowCell;
+  size_t rows_by = 1;
+  size_t columns_by = 1;
+
+  bool has_numbers() const { return cell_width >= kNarrowestWideCell; }
+};
 
 // How many neighbours share a cell so that `count` of them fit into `room`.
 size_t MergedBy(size_t count, size_t room) {
   return std::max<size_t>(1, (count + room - 1) / std::max<size_t>(1, room));
+}
+
+Layout LayOut(const Heatmap& heatmap, int width) {
+  Layout layout;
+  for (const std::string& label : heatmap.row_labels) {
+    layout.label_width = std::max(layout.label_width, DisplayWidth(label));
+  }
+  layout.label_width = std::min(layout.label_width, kWidestRowLabel);
+  const int room = std::max(kNarrowCell, width - layout.label_width - 1);
+  const auto columns = static_cast<int>(heatmap.rows.front().size());
+  const int wide = std::min(kWidestCell, room / std::max(columns, 1));
+  layout.cell_width = wide >= kNarrowestWideCell ? wide : kNarrowCell;
+  layout.columns_by = MergedBy(static_cast<size_t>(columns),
+                               static_cast<size_t>(room / layout.cell_width));
+  layout.rows_by = MergedBy(heatmap.rows.size(), kMostRows);
+  return layout;
 }
 
 double LargestOf(absl::Span<const double> values) {
@@ -29,7 +62,7 @@ double LargestOf(absl::Span<const double> values) {
   return largest;
 }
 
-// Rows `first` to `last` as one, columns merged by `columns_by`.
+// Rows `first` to before `last` as one.
 std::vector<double> MergedRow(const Heatmap& heatmap, size_t first, size_t last,
                               size_t columns_by) {
   std::vector<double> merged;
@@ -46,43 +79,62 @@ std::vector<double> MergedRow(const Heatmap& heatmap, size_t first, size_t last,
   return merged;
 }
 
-std::string RenderCell(double value, const ValueRange& range, Colors colors) {
-  if (!std::isfinite(value)) return std::string(kCellWidth, ' ');
-  const double share = ShareOf(value, range);
+std::string NumberOf(double value, bool is_share) {
+  if (!is_share) return absl::StrFormat("%.3g", value);
+  return value < kSmallestShare ? ""
+                                : absl::StrFormat("%.0f", value * kPercent);
+}
+
+std::string RenderCell(double value, const Heatmap& heatmap,
+                       const Layout& layout, Colors colors) {
+  if (!std::isfinite(value)) {
+    return std::string(static_cast<size_t>(layout.cell_width), ' ');
+  }
+  const double share = ShareOf(value, heatmap.range);
+  const std::string number =
+      layout.has_numbers() ? NumberOf(value, heatmap.is_share) : "";
   if (colors != Colors::kNone) {
-    return Painted(std::string(kCellWidth, ' '), RampStyle(share), colors);
+    return Painted(
+        absl::StrCat(FitTo(number, layout.cell_width - 1, Align::kRight), " "),
+        RampStyle(share), colors);
   }
-  std::string text;
-  for (int i = 0; i < kCellWidth; ++i) absl::StrAppend(&text, ShadeOf(share));
-  return text;
+  if (layout.has_numbers()) {
+    return absl::StrCat(FitTo(number, layout.cell_width - 2, Align::kRight),
+                        BarOf(share), " ");
+  }
+  return absl::StrCat(ShadeOf(share), ShadeOf(share));
 }
 
-std::string RenderNumbers(const Heatmap& heatmap, int label_width,
-                          size_t columns_by, Colors colors) {
-  std::string line(static_cast<size_t>(label_width) + 1, ' ');
-  for (size_t i = 0; i < heatmap.column_numbers.size(); i += columns_by) {
+std::string RenderTitles(const Heatmap& heatmap, const Layout& layout,
+                         Colors colors) {
+  std::string line(static_cast<size_t>(layout.label_width) + 1, ' ');
+  // Narrow cells share a number between a few of them.
+  const size_t step =
+      layout.columns_by * (layout.has_numbers() ? 1 : kCellsPerNumber);
+  for (size_t i = 0; i < heatmap.column_numbers.size(); i += step) {
     absl::StrAppend(&line,
-                    absl::StrFormat("%2d", heatmap.column_numbers[i] % 100));
+                    layout.has_numbers()
+                        ? FitTo(heatmap.column_labels[i], layout.cell_width - 1,
+                                Align::kRight) +
+                              " "
+                        : FitTo(absl::StrCat(heatmap.column_numbers[i]),
+                                kNarrowCell * kCellsPerNumber, Align::kLeft));
   }
-  return Painted(line, {.dim = true}, colors) + "\n";
+  const Style style = {.bold = layout.has_numbers(),
+                       .dim = !layout.has_numbers()};
+  return Painted(absl::StripTrailingAsciiWhitespace(line), style, colors) +
+         "\n";
 }
 
-std::string RenderScale(const ValueRange& range, Colors colors) {
+std::string RenderScale(const Heatmap& heatmap, Colors colors) {
   std::string scale;
   for (int i = 0; i <= kScaleSteps; ++i) {
     const double share = static_cast<double>(i) / kScaleSteps;
     scale += colors == Colors::kNone ? std::string(ShadeOf(share))
                                      : Painted(" ", RampStyle(share), colors);
   }
-  return absl::StrFormat("%.3g %s %.3g\n", range.low, scale, range.high);
-}
-
-int LabelWidth(const Heatmap& heatmap) {
-  int width = 0;
-  for (const std::string& label : heatmap.row_labels) {
-    width = std::max(width, DisplayWidth(label));
-  }
-  return std::min(width, kWidestRowLabel);
+  return absl::StrFormat("%.3g %s %.3g\n", heatmap.range.low, scale,
+                         heatmap.range.high);
 }
 
 }  // namespace
@@ -116,26 +168,24 @@ std::string RenderStrip(absl::Span<const double> values,
 }
 
 std::string RenderHeatmap(const Heatmap& heatmap, const Terminal& terminal) {
-  if (heatmap.rows.empty()) return "";
-  const int label_width = LabelWidth(heatmap);
-  const int room = (terminal.width - label_width - 1) / kCellWidth;
-  const size_t columns_by = MergedBy(heatmap.rows.front().size(),
-                                     static_cast<size_t>(std::max(room, 1)));
-  const size_t rows_by = MergedBy(heatmap.rows.size(), kMostRows);
-  std::string text =
-      RenderNumbers(heatmap, label_width, columns_by, terminal.colors);
-  for (size_t row = 0; row < heatmap.rows.size(); row += rows_by) {
-    const size_t last = std::min(row + rows_by, heatmap.rows.size());
+  if (heatmap.rows.empty() || heatmap.rows.front().empty()) return "";
+  const Layout layout = LayOut(heatmap, terminal.width);
+  std::string text = RenderTitles(heatmap, layout, terminal.colors);
+  for (size_t row = 0; row < heatmap.rows.size(); row += layout.rows_by) {
+    const size_t last = std::min(row + layout.rows_by, heatmap.rows.size());
     std::string line =
-        FitTo(heatmap.row_labels[row], label_width, Align::kRight) + " ";
-    for (const double value : MergedRow(heatmap, row, last, columns_by)) {
-      line += RenderCell(value, heatmap.range, terminal.colors);
+        FitTo(heatmap.row_labels[row], layout.label_width, Align::kRight) + " ";
+    for (const double value :
+         MergedRow(heatmap, row, last, layout.columns_by)) {
+      line += RenderCell(value, heatmap, layout, terminal.colors);
     }
     absl::StrAppend(&text, absl::StripTrailingAsciiWhitespace(line), "\n");
   }
-  return absl::StrCat(text,
-                      std::string(static_cast<size_t>(label_width) + 1, ' '),
-                      RenderScale(heatmap.range, terminal.colors));
+  // Cells with numbers need no scale.
+  if (layout.has_numbers()) return text;
+  return absl::StrCat(
+      text, std::string(static_cast<size_t>(layout.label_width) + 1, ' '),
+      RenderScale(heatmap, terminal.colors));
 }
 
 }  // namespace phitap::cli

@@ -28,18 +28,23 @@ double ShareOf(double value, const ValueRange& range);
 std::string RenderStrip(absl::Span<const double> values,
                         const ValueRange& range, int width);
 
-// A matrix with a name for each row, e.g. attention probabilities.
+// A matrix with a name for each row and column, e.g. attention probabilities.
 struct Heatmap {
   std::vector<std::string> row_labels;
-  // Shown as the last two digits over the columns.
+  std::vector<std::string> column_labels;
+  // Stands over a column that is too narrow for its label.
   std::vector<int64_t> column_numbers;
-  // Row after row; −inf and NaN are left blank.
+  // Row after row; what is not finite is left blank.
   std::vector<std::vector<double>> rows;
   ValueRange range;
+  // Whether the values are shares of one, written as percentages.
+  bool is_share = false;
 };
 
-// Two characters for each column; neighbouring rows and columns are merged
-// (largest value) where they are more than fit. Ends with the scale.
+// A cell for each value. Where the terminal has room, cells bear their number
+// and columns their label; else a cell is two characters, every fifth column
+// bears its number, and the scale follows. Neighbours are merged (largest
+// value) where there are more than fit.
 std::string RenderHeatmap(const Heatmap& heatmap, const Terminal& terminal);
 
 }  // namespace phitap::cli

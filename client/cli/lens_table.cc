@@ -22,14 +22,38 @@ struct Layout {
   std::vector<int> widths;
 };
 
-// `layers.5.layer_output` → `5 layer_output`; other names stay.
-std::string RowLabel(const std::string& hook_point) {
-  absl::string_view rest = hook_point;
-  if (!absl::ConsumePrefix(&rest, "layers.")) return hook_point;
-  const size_t dot = rest.find('.');
-  const size_t last_dot = rest.rfind('.');
-  if (dot == absl::string_view::npos) return hook_point;
-  return absl::StrCat(rest.substr(0, dot), " ", rest.substr(last_dot + 1));
+// `layers.5.self_attn.attention_output` in two: "5" and the rest. Both empty
+// for a name that is not of a layer.
+struct LayerName {
+  absl::string_view layer;
+  absl::string_view rest;
+};
+LayerName SplitLayer(absl::string_view hook_point) {
+  if (!absl::ConsumePrefix(&hook_point, "layers.")) return {};
+  const size_t dot = hook_point.find('.');
+  if (dot == absl::string_view::npos) return {};
+  return {.layer = hook_point.substr(0, dot),
+          .rest = hook_point.substr(dot + 1)};
+}
+
+// Numbers alone where the same place is read in every layer, which the title
+// `layer` explains; else the names.
+struct RowLabels {
+  std::string title;
+  std::vector<std::string> labels;
+};
+RowLabels LabelsOf(const LensTable& table) {
+  RowLabels numbers = {.title = "layer"};
+  RowLabels names;
+  const absl::string_view place = SplitLayer(table.rows[0].hook_point).rest;
+  bool same_place = !place.empty();
+  for (const LensRow& row : table.rows) {
+    const LayerName name = SplitLayer(row.hook_point);
+    same_place = same_place && name.rest == place;
+    numbers.labels.emplace_back(name.layer);
+    names.labels.push_back(row.hook_point);
+  }
+  return same_place ? numbers : names;
 }
 
 int NaturalWidth(const LensTable& table, size_t column) {
@@ -49,11 +73,10 @@ int TotalWidth(const Layout& layout) {
   return total;
 }
 
-Layout LayOut(const LensTable& table, int room) {
-  Layout layout;
-  for (const LensRow& row : table.rows) {
-    layout.label_width =
-        std::max(layout.label_width, DisplayWidth(RowLabel(row.hook_point)));
+Layout LayOut(const LensTable& table, const RowLabels& labels, int room) {
+  Layout layout = {.label_width = DisplayWidth(labels.title)};
+  for (const std::string& label : labels.labels) {
+    layout.label_width = std::max(layout.label_width, DisplayWidth(label));
   }
   std::vector<int> natural;
   for (size_t i = 0; i < table.tokens.size(); ++i) {
@@ -87,16 +110,18 @@ std::string Line(absl::string_view text) {
   return absl::StrCat(absl::StripTrailingAsciiWhitespace(text), "\n");
 }
 
-std::string RenderTitles(const std::vector<std::string>& titles,
+std::string RenderTitles(absl::string_view corner,
+                         const std::vector<std::string>& titles,
                          const Layout& layout, const Style& style,
                          Colors colors) {
-  std::string line(static_cast<size_t>(layout.label_width), ' ');
+  if (titles.empty()) return "";
+  std::string line = FitTo(corner, layout.label_width, Align::kRight);
   for (size_t i = layout.first_column; i < titles.size(); ++i) {
     absl::StrAppend(&line, " ",
                     FitTo(titles[i], layout.widths[i], Align::kLeft));
   }
-  const std::string text(absl::StripTrailingAsciiWhitespace(line));
-  return text.empty() ? "" : Painted(text, style, colors) + "\n";
+  return Painted(absl::StripTrailingAsciiWhitespace(line), style, colors) +
+         "\n";
 }
 
 std::string RenderAnswer(const LensTable& table, Colors colors) {
@@ -114,13 +139,15 @@ std::string RenderAnswer(const LensTable& table, Colors colors) {
 
 std::string Render(const LensTable& table, const Terminal& terminal) {
   if (table.rows.empty() || table.tokens.empty()) return "";
-  const Layout layout = LayOut(table, terminal.width);
+  const RowLabels labels = LabelsOf(table);
+  const Layout layout = LayOut(table, labels, terminal.width);
   std::string text =
-      RenderTitles(table.numbers, layout, {.dim = true}, terminal.colors) +
-      RenderTitles(table.tokens, layout, {.bold = true}, terminal.colors);
+      RenderTitles("", table.numbers, layout, {.dim = true}, terminal.colors) +
+      RenderTitles(labels.title, table.tokens, layout, {.bold = true},
+                   terminal.colors);
   for (size_t row = table.rows.size(); row-- > 0;) {
-    std::string line = FitTo(RowLabel(table.rows[row].hook_point),
-                             layout.label_width, Align::kRight);
+    std::string line =
+        FitTo(labels.labels[row], layout.label_width, Align::kRight);
     for (size_t i = layout.first_column; i < layout.widths.size(); ++i) {
       // The last position, or the best of one position's ranks.
       const size_t answer_column =
@@ -133,8 +160,10 @@ std::string Render(const LensTable& table, const Terminal& terminal) {
     text += Line(line);
   }
   if (layout.first_column > 0) {
-    absl::StrAppend(&text, "(the first ", layout.first_column,
-                    " columns do not fit)\n");
+    absl::StrAppend(&text, "(", layout.first_column,
+                    layout.first_column == 1 ? " earlier position does"
+                                             : " earlier positions do",
+                    " not fit: see --positions)\n");
   }
   return text + RenderAnswer(table, terminal.colors);
 }

@@ -1,0 +1,197 @@
+#include "client/cpp/client.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "grpcpp/server.h"
+#include "grpcpp/server_builder.h"
+#include "tests/support/status_matchers.h"
+#include "tests/unit/client/small_streams.h"
+
+namespace phitap::client {
+namespace {
+
+using testing::HasSubstr;
+
+// Answers every Trace with the same messages and status.
+class CannedService : public v1::ActivationService::Service {
+ public:
+  std::vector<v1::TraceResponse> messages;
+  grpc::Status status;
+  // Whether to wait for the client to go before it ends.
+  bool waits = false;
+  absl::Notification sent;
+
+  grpc::Status Trace(grpc::ServerContext* context, const v1::TraceRequest*,
+                     grpc::ServerWriter<v1::TraceResponse>* writer) override {
+    for (const v1::TraceResponse& message : messages) writer->Write(message);
+    if (!waits) return status;
+    sent.Notify();
+    while (!context->IsCancelled()) std::this_thread::yield();
+    return grpc::Status(grpc::StatusCode::CANCELLED, "the caller went");
+  }
+};
+
+class ClientTest : public testing::Test {
+ protected:
+  ClientTest() {
+    int port = 0;
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
+                             &port);
+    builder.RegisterService(&service_);
+    server_ = builder.BuildAndStart();
+    address_ = absl::StrCat("127.0.0.1:", port);
+  }
+  ~ClientTest() override { server_->Shutdown(); }
+
+  absl::StatusOr<phitap::client::Trace> Trace(const CallOptions& options = {}) {
+    absl::StatusOr<Client> client = Client::Connect({.address = address_});
+    if (!client.ok()) return client.status();
+    return client->Trace(v1::TraceRequest(), options,
+                         [this](const TraceProgress& progress) {
+                           progress_.push_back(progress);
+                         });
+  }
+
+  CannedService service_;
+  std::unique_ptr<grpc::Server> server_;
+  std::string address_;
+  std::vector<TraceProgress> progress_;
+};
+
+TEST_F(ClientTest, ReceivesATraceAndTellsHowFarItIs) {
+  service_.messages = SmallStream().messages;
+  const absl::StatusOr<phitap::client::Trace> trace = Trace();
+  ASSERT_THAT(trace, IsOk());
+  EXPECT_EQ(trace->tensors.size(), 1);
+  ASSERT_EQ(progress_.size(), service_.messages.size());
+  EXPECT_EQ(progress_[SmallStream::kFirstChunk].received_bytes, 10);
+  EXPECT_EQ(progress_.back().received_bytes, 24);
+  EXPECT_EQ(progress_.back().total_bytes, 24);
+}
+
+TEST_F(ClientTest, ReceivesMessagesLargerThanGrpcsOwnLimit) {
+  // Nothing keeps a later server from larger chunks.
+  const std::string bytes(8 << 20, 'x');
+  SmallStream stream;
+  v1::TensorDescriptor& tensor =
+      *stream.messages[SmallStream::kTensor].mutable_tensor();
+  tensor.set_shape(0, static_cast<int64_t>(bytes.size()) / 8);
+  tensor.set_size_bytes(static_cast<int64_t>(bytes.size()));
+  stream.messages[SmallStream::kHeader].mutable_header()->set_size_bytes(
+      tensor.size_bytes());
+  stream.messages[SmallStream::kSummary].mutable_summary()->set_size_bytes(
+      tensor.size_bytes());
+  stream.messages[SmallStream::kLastChunk] = SmallChunk(0, 0, bytes);
+  stream.messages[SmallStream::kLastChunk].mutable_chunk()->set_xxh3(
+      XXH3_64bits(bytes.data(), bytes.size()));
+  stream.messages.erase(stream.messages.begin() + SmallStream::kFirstChunk);
+  service_.messages = stream.messages;
+  EXPECT_THAT(Trace(), IsOk());
+}
+
+TEST_F(ClientTest, FailsOnABadChecksumWithoutWaitingForTheServer) {
+  SmallStream stream;
+  stream.messages[SmallStream::kLastChunk].mutable_chunk()->set_xxh3(1);
+  service_.messages = stream.messages;
+  service_.waits = true;
+  EXPECT_THAT(Trace(), StatusIs(absl::StatusCode::kDataLoss,
+                                HasSubstr("the server sent 0000000000000001")));
+}
+
+TEST_F(ClientTest, FailsWhereTheStreamEndsWellButWithoutASummary) {
+  service_.messages = SmallStream().messages;
+  service_.messages.pop_back();
+  EXPECT_THAT(Trace(), StatusIs(absl::StatusCode::kDataLoss,
+                                HasSubstr("without its summary")));
+}
+
+TEST_F(ClientTest, PassesTheServersStatusOn) {
+  service_.messages = {SmallStream().messages.front()};
+  service_.status =
+      grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "captures: too much");
+  EXPECT_THAT(Trace(), StatusIs(absl::StatusCode::kResourceExhausted,
+                                "captures: too much"));
+}
+
+TEST_F(ClientTest, FailsWhereTheStatusIsBadThoughTheStreamIsComplete) {
+  service_.messages = SmallStream().messages;
+  service_.status = grpc::Status(grpc::StatusCode::INTERNAL, "broke");
+  EXPECT_THAT(Trace(), StatusIs(absl::StatusCode::kInternal, "broke"));
+}
+
+TEST_F(ClientTest, EndsWithCancelledWhenItIsCancelled) {
+  service_.messages = SmallStream().messages;
+  service_.messages.pop_back();
+  service_.waits = true;
+  Cancellation cancellation;
+  std::thread canceller([&] {
+    service_.sent.WaitForNotification();
+    cancellation.Cancel();
+  });
+  EXPECT_THAT(Trace({.cancellation = &cancellation}),
+              StatusIs(absl::StatusCode::kCancelled, testing::_));
+  canceller.join();
+}
+
+TEST_F(ClientTest, StartsNoCallAfterItWasCancelled) {
+  service_.messages = SmallStream().messages;
+  Cancellation cancellation;
+  cancellation.Cancel();
+  EXPECT_THAT(Trace({.cancellation = &cancellation}),
+              StatusIs(absl::StatusCode::kCancelled, testing::_));
+}
+
+TEST_F(ClientTest, EndsAtItsDeadline) {
+  service_.messages = SmallStream().messages;
+  service_.messages.pop_back();
+  service_.waits = true;
+  EXPECT_THAT(Trace({.timeout = absl::Milliseconds(200)}),
+              StatusIs(absl::StatusCode::kDeadlineExceeded, testing::_));
+}
+
+TEST_F(ClientTest, ReportsWhatAServerDoesNotImplement) {
+  const absl::StatusOr<Client> client = Client::Connect({.address = address_});
+  ASSERT_THAT(client, IsOk());
+  EXPECT_THAT(client->ListModels(),
+              StatusIs(absl::StatusCode::kUnimplemented, testing::_));
+}
+
+TEST(ClientConnect, FailsAtOnceWhereNobodyListens) {
+  // A port that was free a moment ago.
+  int port = 0;
+  {
+    CannedService service;
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
+                             &port);
+    builder.RegisterService(&service);
+    builder.BuildAndStart()->Shutdown();
+  }
+  const absl::Time start = absl::Now();
+  EXPECT_THAT(Client::Connect({.address = absl::StrCat("127.0.0.1:", port),
+                               .connect_timeout = absl::Minutes(1)}),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       HasSubstr(absl::StrCat("127.0.0.1:", port))));
+  EXPECT_LT(absl::Now() - start, absl::Seconds(30));
+}
+
+TEST(ClientConnect, RefusesWhatIsNoAddress) {
+  for (const char* address :
+       {"", "localhost", ":7777", "host:", "host:x", "host:65536", "unix:"}) {
+    EXPECT_THAT(Client::Connect({.address = address}),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("HOST:PORT or unix:PATH")))
+        << address;
+  }
+}
+
+}  // namespace
+}  // namespace phitap::client
