@@ -7,24 +7,6 @@
 
 namespace phitap {
 
-c10::ScalarType ScalarTypeOf(DType dtype) {
-  switch (dtype) {
-    case DType::kF32:
-      return c10::ScalarType::Float;
-    case DType::kF16:
-      return c10::ScalarType::Half;
-    case DType::kBF16:
-      return c10::ScalarType::BFloat16;
-    case DType::kI64:
-      return c10::ScalarType::Long;
-    case DType::kI32:
-      return c10::ScalarType::Int;
-    case DType::kBool:
-      return c10::ScalarType::Bool;
-  }
-  TORCH_CHECK(false, "unknown element type");
-}
-
 DType DTypeOf(c10::ScalarType type) {
   switch (type) {
     case c10::ScalarType::Float:

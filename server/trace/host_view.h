@@ -11,7 +11,7 @@
 
 namespace phitap {
 
-c10::ScalarType ScalarTypeOf(DType dtype);
+// The inverse of ScalarTypeOf in server/model/weights.h.
 DType DTypeOf(c10::ScalarType type);
 
 // The bytes of `value`, contiguous: a view where it covers at least half of the

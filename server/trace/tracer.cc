@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/model/weights.h"
 #include "server/trace/host_view.h"
 #include "server/trace/reduce.h"
 #include "server/trace/select.h"

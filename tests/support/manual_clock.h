@@ -8,7 +8,7 @@
 #include "absl/time/time.h"
 #include "server/base/clock.h"
 
-namespace phitap::testing {
+namespace phitap {
 
 // Thread-safe.
 class ManualClock final : public Clock {
@@ -27,6 +27,6 @@ class ManualClock final : public Clock {
   absl::Time now_ = absl::UnixEpoch() + absl::Hours(24);
 };
 
-}  // namespace phitap::testing
+}  // namespace phitap
 
 #endif  // PHITAP_TESTS_SUPPORT_MANUAL_CLOCK_H_

@@ -17,7 +17,7 @@
 #include "server/base/host_tensor.h"
 #include "server/plan/executor.h"
 
-namespace phitap::testing {
+namespace phitap {
 
 // Delivers every tensor of the row's run, each byte its tensor's number.
 inline void DeliverAll(const WaveRow& row) {
@@ -96,6 +96,6 @@ class PuppetExecutor final : public Executor {
   WaveStage* const stage_;
 };
 
-}  // namespace phitap::testing
+}  // namespace phitap
 
 #endif  // PHITAP_TESTS_SUPPORT_PUPPET_EXECUTOR_H_

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/plan/trace_plan.h"
 
-namespace phitap::testing {
+namespace phitap {
 
 struct SmallPlan {
   std::string model = "tiny";
@@ -50,6 +50,6 @@ inline std::shared_ptr<const TracePlan> MakePlan(const SmallPlan& small) {
   return plan;
 }
 
-}  // namespace phitap::testing
+}  // namespace phitap
 
 #endif  // PHITAP_TESTS_SUPPORT_SMALL_PLANS_H_

@@ -19,9 +19,9 @@ namespace {
 
 class RequestQueueTest : public ::testing::Test {
  protected:
-  absl::Status Push(const std::string& name, const testing::SmallPlan& small) {
+  absl::Status Push(const std::string& name, const SmallPlan& small) {
     auto trace = std::make_shared<AcceptedTrace>();
-    trace->plan = testing::MakePlan(small);
+    trace->plan = MakePlan(small);
     trace->stream = std::make_shared<ResultStream>(
         ResultStreamOptions{.plan = trace->plan,
                             .deadline = clock_.Now() + deadline_,
@@ -41,7 +41,7 @@ class RequestQueueTest : public ::testing::Test {
     return absl::StrJoin(entries, " ");
   }
 
-  testing::ManualClock clock_;
+  ManualClock clock_;
   absl::Duration deadline_ = absl::InfiniteDuration();
   RequestQueue queue_{4};
   std::map<std::string, std::shared_ptr<ResultStream>> streams_;
@@ -106,8 +106,8 @@ TEST_F(RequestQueueTest, KeepsModelsAndAttentionsApart) {
 }
 
 TEST_F(RequestQueueTest, GivesEachTransformersRunAWaveOfItsOwn) {
-  const testing::SmallPlan alone = {.tokens_of_runs = {1, 1},
-                                    .numerics = Numerics::kTransformers};
+  const SmallPlan alone = {.tokens_of_runs = {1, 1},
+                           .numerics = Numerics::kTransformers};
   ASSERT_TRUE(Push("a", alone).ok());
   ASSERT_TRUE(Push("b", alone).ok());
   EXPECT_EQ(NextWave(100), "a0");

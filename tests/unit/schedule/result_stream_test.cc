@@ -20,8 +20,8 @@ using ::testing::HasSubstr;
 
 class ResultStreamTest : public ::testing::Test {
  protected:
-  void Open(testing::SmallPlan small) {
-    std::shared_ptr<const TracePlan> plan = testing::MakePlan(small);
+  void Open(SmallPlan small) {
+    std::shared_ptr<const TracePlan> plan = MakePlan(small);
     absl::StatusOr<ByteBudget::Reservation> reservation =
         budget_.Reserve(plan->size_bytes);
     ASSERT_TRUE(reservation.ok());
@@ -46,7 +46,7 @@ class ResultStreamTest : public ::testing::Test {
     return std::get<Event>(*std::move(event));
   }
 
-  testing::ManualClock clock_;
+  ManualClock clock_;
   ByteBudget budget_{1 << 20};
   std::unique_ptr<ResultStream> stream_;
   int wakes_ = 0;

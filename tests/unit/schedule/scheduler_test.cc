@@ -21,7 +21,6 @@
 namespace phitap {
 namespace {
 
-using ::phitap::testing::SmallPlan;
 using ::testing::HasSubstr;
 
 // Reads a stream to its end, blocking.
@@ -72,8 +71,7 @@ class SchedulerTest : public ::testing::Test {
     absl::StatusOr<std::unique_ptr<Scheduler>> scheduler =
         Scheduler::Start(options, [this]() -> absl::StatusOr<ExecutorMap> {
           ExecutorMap executors;
-          executors["tiny"] =
-              std::make_unique<testing::PuppetExecutor>(&stage_);
+          executors["tiny"] = std::make_unique<PuppetExecutor>(&stage_);
           return executors;
         });
     ASSERT_TRUE(scheduler.ok()) << scheduler.status();
@@ -83,13 +81,13 @@ class SchedulerTest : public ::testing::Test {
   absl::StatusOr<std::shared_ptr<ResultStream>> Submit(
       const SmallPlan& small, Reader& reader,
       absl::Duration patience = absl::InfiniteDuration()) {
-    return scheduler_->Submit({.plan = testing::MakePlan(small),
+    return scheduler_->Submit({.plan = MakePlan(small),
                                .deadline = clock_.Now() + patience,
                                .wake = reader.wake()});
   }
 
-  testing::ManualClock clock_;
-  testing::WaveStage stage_;
+  ManualClock clock_;
+  WaveStage stage_;
   // Last, hence drained first, with the wave that TearDown set free.
   std::unique_ptr<Scheduler> scheduler_;
 };
@@ -124,9 +122,7 @@ TEST_F(SchedulerTest, LoadsOnTheThreadThatRunsTheWaves) {
   ASSERT_TRUE(scheduler.ok());
   Reader reader;
   ASSERT_TRUE(
-      (*scheduler)
-          ->Submit({.plan = testing::MakePlan({}), .wake = reader.wake()})
-          .ok());
+      (*scheduler)->Submit({.plan = MakePlan({}), .wake = reader.wake()}).ok());
   EXPECT_EQ(ran.get_future().get(), loaded);
   EXPECT_NE(loaded, std::this_thread::get_id());
 }
@@ -175,8 +171,8 @@ TEST_F(SchedulerTest, AFailingRowFailsAlone) {
   // Rows in turn: first 0, second 0, first 1.
   const std::vector<WaveRow> rows = stage_.Await();
   ASSERT_EQ(rows.size(), 3u);
-  testing::DeliverAll(rows[1]);
-  testing::DeliverAll(rows[2]);
+  DeliverAll(rows[1]);
+  DeliverAll(rows[2]);
   stage_.Complete({absl::ResourceExhaustedError("out of memory"),
                    absl::OkStatus(), absl::OkStatus()});
   EXPECT_THAT(

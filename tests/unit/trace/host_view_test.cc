@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "server/model/weights.h"
 #include "gtest/gtest.h"
 
 namespace phitap {

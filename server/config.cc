@@ -1,0 +1,103 @@
+#include "server/config.h"
+
+#include <CLI/CLI.hpp>
+#include <deque>
+#include <sstream>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "server/base/field_error.h"
+#include "server/base/status_macros.h"
+#include "server/server_flags.h"
+
+namespace phitap {
+namespace {
+
+constexpr char kExamples[] = R"(Examples:
+  phitapd --model phi=/models/Phi-3-mini-4k-instruct
+  phitapd --model a=/models/a --model b=/models/b --listen 0.0.0.0:7777 --threads 16
+  phitapd --model phi=/models/phi --listen unix:/run/phitap.sock --log-format json
+  phitapd --config /etc/phitap.toml
+A configuration file holds the same flags without dashes, one a line:
+  model = ["phi=/models/Phi-3-mini-4k-instruct"]
+  listen = "127.0.0.1:7777")";
+
+// The error of an argument that is no flag, with the nearest ones.
+absl::Status UnknownArgument(const std::string& argument,
+                             const std::deque<Flag>& flags) {
+  std::vector<std::string> names = {"--config", "--help", "--version"};
+  for (const Flag& flag : flags) names.push_back(flag.name);
+  const std::string name =
+      std::vector<std::string>(absl::StrSplit(argument, '='))[0];
+  return InvalidField(
+      {.field = argument,
+       .problem = "no such flag",
+       .valid = absl::StrCat(absl::StrJoin(NearestNames(name, names, 3), ", "),
+                             ", … (see --help)")});
+}
+
+absl::Status Apply(const std::deque<Flag>& flags, const ServerConfig& config) {
+  for (const Flag& flag : flags) {
+    for (const std::string& text : flag.texts) {
+      RETURN_IF_ERROR(flag.apply({.flag = flag.name, .text = text}));
+    }
+  }
+  if (!config.models.empty()) return absl::OkStatus();
+  return InvalidField({.field = "--model",
+                       .problem = "none given",
+                       .valid = "NAME=PATH, at least once, e.g. "
+                                "phi=/models/phi"});
+}
+
+ConfigOutcome Refuse(const absl::Status& status) {
+  return {.text = absl::StrCat("phitapd: ", std::string(status.message())),
+          .exit_code = 2};
+}
+
+}  // namespace
+
+ConfigOutcome ReadServerConfig(int argc, const char* const* argv) {
+  ServerConfig config;
+  std::deque<Flag> flags = ServerFlags(config);
+  CLI::App app("phitapd: reads activations of Phi-3 family models, over gRPC.",
+               "phitapd");
+  app.footer(kExamples);
+  app.set_version_flag("--version", "phitapd " PHITAP_VERSION);
+  app.set_config("--config", "", "TOML file with the same flags");
+  for (Flag& flag : flags) {
+    CLI::Option* option = app.add_option(flag.name, flag.texts, flag.help)
+                              ->type_name(flag.type)
+                              ->expected(1);
+    if (flag.texts.empty()) {
+      option->take_all();
+    } else {
+      option->default_str(flag.texts[0])->take_last();
+    }
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& asked) {
+    std::ostringstream text;
+    app.exit(asked, text, text);
+    return {.text = text.str()};
+  } catch (const CLI::ExtrasError&) {
+    return Refuse(UnknownArgument(app.remaining().front(), flags));
+  } catch (const CLI::ParseError& error) {
+    return Refuse(absl::InvalidArgumentError(error.what()));
+  }
+  const absl::Status status = Apply(flags, config);
+  if (!status.ok()) return Refuse(status);
+  return {.config = std::move(config)};
+}
+
+bool ReachableFromElsewhere(const std::string& listen) {
+  if (absl::StartsWith(listen, "unix:")) return false;
+  const std::string host = listen.substr(0, listen.rfind(':'));
+  return host != "localhost" && host != "[::1]" &&
+         !absl::StartsWith(host, "127.");
+}
+
+}  // namespace phitap

@@ -1,0 +1,58 @@
+// What the command line and the configuration file say.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef PHITAP_SERVER_CONFIG_H_
+#define PHITAP_SERVER_CONFIG_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/base/dtype.h"
+#include "server/checkpoint/file_bytes.h"
+#include "server/observe/log.h"
+#include "server/rpc/rpc_server.h"
+#include "server/rpc/service_parts.h"
+#include "server/schedule/scheduler.h"
+
+namespace phitap {
+
+struct ModelSource {
+  std::string name;
+  // A Hugging Face folder.
+  std::string path;
+};
+
+struct ServerConfig {
+  std::vector<ModelSource> models;
+  // None computes in the element type that the checkpoint is stored in.
+  std::optional<DType> dtype;
+  WeightStorage weights = WeightStorage::kMap;
+  // Of the compute thread.
+  int threads = 1;
+  RpcServerOptions rpc;
+  // Where the address is written once the server listens; empty for nowhere.
+  std::string port_file;
+  LogOptions log;
+  ServiceLimits limits;
+  // Its clock is set by main.
+  SchedulerOptions schedule;
+};
+
+// A configuration, or a text to print and the code to exit with: help, version,
+// or an error that names the flag, its value and what would be valid.
+struct ConfigOutcome {
+  std::optional<ServerConfig> config;
+  std::string text;
+  int exit_code = 0;
+};
+
+ConfigOutcome ReadServerConfig(int argc, const char* const* argv);
+
+// Whether `listen` can be reached from other machines.
+bool ReachableFromElsewhere(const std::string& listen);
+
+}  // namespace phitap
+
+#endif  // PHITAP_SERVER_CONFIG_H_

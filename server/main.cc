@@ -1,0 +1,117 @@
+// phitapd: reads its configuration, loads the models, serves, drains.
+// SPDX-License-Identifier: Apache-2.0
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/base/clock.h"
+#include "server/base/field_error.h"
+#include "server/base/status_macros.h"
+#include "server/config.h"
+#include "server/load_models.h"
+#include "server/observe/log.h"
+#include "server/rpc/activation_service.h"
+#include "server/rpc/rpc_server.h"
+#include "server/rpc/stream_watch.h"
+#include "server/rpc/worker_pool.h"
+#include "server/schedule/scheduler.h"
+#include "server/stop_signal.h"
+
+namespace phitap {
+namespace {
+
+// Calls may end a moment after their last byte.
+constexpr absl::Duration kLastCalls = absl::Seconds(5);
+
+struct Engine {
+  std::unique_ptr<Scheduler> scheduler;
+  ServedModels models;
+};
+
+absl::StatusOr<Engine> StartEngine(const ServerConfig& config,
+                                   const Clock& clock) {
+  SchedulerOptions options = config.schedule;
+  options.clock = &clock;
+  std::vector<ServedModel> served;
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<Scheduler> scheduler,
+      Scheduler::Start(options, [&]() -> absl::StatusOr<ExecutorMap> {
+        ASSIGN_OR_RETURN(LoadedModels loaded, LoadModels(config));
+        served = std::move(loaded.served);
+        return std::move(loaded.executors);
+      }));
+  return Engine{.scheduler = std::move(scheduler),
+                .models = ServedModels(std::move(served))};
+}
+
+absl::Status Announce(const ServerConfig& config, const std::string& address) {
+  if (ReachableFromElsewhere(config.rpc.listen)) {
+    Log(LogLevel::kWarning,
+        "other machines can connect, without encryption or a password",
+        {{log_field::kAddress, address}});
+  }
+  if (!config.port_file.empty() &&
+      !(std::ofstream(config.port_file) << address << std::endl)) {
+    return InvalidField(
+        {.field = "--port-file",
+         .problem = absl::StrCat("cannot write to ", config.port_file)});
+  }
+  Log(LogLevel::kInfo, "ready",
+      {{log_field::kAddress, address},
+       {log_field::kThreads, int64_t{config.threads}},
+       {log_field::kVersion, PHITAP_VERSION}});
+  return absl::OkStatus();
+}
+
+absl::Status Serve(const ServerConfig& config, StopSignal& stop_signal) {
+  SystemClock clock;
+  ASSIGN_OR_RETURN(Engine engine, StartEngine(config, clock));
+  WorkerPool planning({.thread_count = 2});
+  WorkerPool delivery({.thread_count = 2});
+  StreamWatch watch({.clock = &clock});
+  ActivationService service({.models = &engine.models,
+                             .scheduler = engine.scheduler.get(),
+                             .planning = &planning,
+                             .delivery = &delivery,
+                             .watch = &watch,
+                             .clock = &clock,
+                             .limits = config.limits});
+  ASSIGN_OR_RETURN(std::unique_ptr<RpcServer> server,
+                   RpcServer::Start(config.rpc, service));
+  RETURN_IF_ERROR(Announce(config, server->address()));
+
+  const std::string signal = stop_signal.Await();
+  Log(LogLevel::kInfo, "stopping: finishing what was accepted",
+      {{log_field::kSignal, signal}});
+  server->TellNotServing();
+  engine.scheduler->StopAccepting();
+  watch.AwaitNone();
+  server->Stop(kLastCalls);
+  Log(LogLevel::kInfo, "stopped");
+  return absl::OkStatus();
+}
+
+int Main(int argc, const char* const* argv) {
+  const ConfigOutcome outcome = ReadServerConfig(argc, argv);
+  if (!outcome.config.has_value()) {
+    (outcome.exit_code == 0 ? std::cout : std::cerr)
+        << outcome.text << std::endl;
+    return outcome.exit_code;
+  }
+  SetUpLog(outcome.config->log);
+  StopSignal stop_signal;
+  const absl::Status status = Serve(*outcome.config, stop_signal);
+  if (status.ok()) return 0;
+  Log(LogLevel::kError, "cannot serve",
+      {{log_field::kError, std::string(status.message())}});
+  return 1;
+}
+
+}  // namespace
+}  // namespace phitap
+
+int main(int argc, char** argv) { return phitap::Main(argc, argv); }

@@ -1,0 +1,220 @@
+#include "server/server_flags.h"
+
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "server/base/field_error.h"
+#include "server/base/status_macros.h"
+#include "server/core_count.h"
+
+namespace phitap {
+namespace {
+
+constexpr int64_t kMaxBytes = int64_t{1} << 50;
+// gRPC counts message sizes in an int.
+constexpr int64_t kMaxMessageBytes = std::numeric_limits<int>::max();
+constexpr int64_t kMaxCount = 1 << 30;
+
+// Sets `target` to what `parse` makes of the text.
+template <typename Target, typename Parse>
+std::function<absl::Status(const FlagText&)> Into(Target& target, Parse parse) {
+  return [&target, parse](const FlagText& given) -> absl::Status {
+    ASSIGN_OR_RETURN(const auto value, parse(given));
+    target = static_cast<Target>(value);
+    return absl::OkStatus();
+  };
+}
+
+auto IntIn(int64_t first, int64_t last) {
+  return [=](const FlagText& given) {
+    return ParseInt(given, {.first = first, .last = last});
+  };
+}
+
+auto BytesUpTo(int64_t max_bytes) {
+  return [=](const FlagText& given) { return ParseBytes(given, max_bytes); };
+}
+
+template <typename Value>
+auto OneOf(std::vector<std::pair<absl::string_view, Value>> choices) {
+  return [=](const FlagText& given) { return ParseChoice(given, choices); };
+}
+
+absl::StatusOr<std::string> ParseAnything(const FlagText& given) {
+  return given.text;
+}
+
+absl::StatusOr<std::string> ParseListen(const FlagText& given) {
+  const size_t colon = given.text.rfind(':');
+  const bool unix_socket = absl::StartsWith(given.text, "unix:");
+  if (unix_socket && given.text.size() > 5) return given.text;
+  if (!unix_socket && colon != std::string::npos && colon > 0 &&
+      ParseInt({given.flag, given.text.substr(colon + 1)},
+               {.first = 0, .last = 65535})
+          .ok()) {
+    return given.text;
+  }
+  return InvalidFlag(given,
+                     "HOST:PORT with port 0 (a free one) to 65535, or "
+                     "unix:PATH");
+}
+
+absl::Status CheckDevice(const FlagText& given) {
+  if (given.text == "cpu") return absl::OkStatus();
+  if (given.text != "cuda") return InvalidFlag(given, "cpu");
+  return InvalidField(
+      {.field = given.flag,
+       .problem = "\"cuda\": this version computes on the CPU only",
+       .valid = "cpu"});
+}
+
+absl::Status AddModel(const FlagText& given, std::vector<ModelSource>& models) {
+  const std::vector<std::string> parts =
+      absl::StrSplit(given.text, absl::MaxSplits('=', 1));
+  if (parts.size() != 2 || parts[0].empty() || parts[1].empty()) {
+    return InvalidFlag(given, "NAME=PATH, e.g. phi=/models/phi");
+  }
+  for (const ModelSource& model : models) {
+    if (model.name != parts[0]) continue;
+    return InvalidField(
+        {.field = given.flag,
+         .problem = absl::StrCat("the name \"", parts[0], "\" is used twice"),
+         .valid = "a different name for each model"});
+  }
+  models.push_back({.name = parts[0], .path = parts[1]});
+  return absl::OkStatus();
+}
+
+// What is loaded, where it computes and where it listens.
+void AddServingFlags(ServerConfig& config, std::deque<Flag>& flags) {
+  flags.push_back({"--model",
+                   "NAME=PATH",
+                   "A checkpoint folder and what requests call it; repeatable",
+                   {},
+                   [&config](const FlagText& given) {
+                     return AddModel(given, config.models);
+                   }});
+  flags.push_back({"--listen",
+                   "HOST:PORT|unix:PATH",
+                   "Where to listen; port 0 takes a free one",
+                   {"127.0.0.1:7777"},
+                   Into(config.rpc.listen, ParseListen)});
+  flags.push_back({"--port-file",
+                   "FILE",
+                   "Where to write the address once the server listens",
+                   {""},
+                   Into(config.port_file, ParseAnything)});
+  flags.push_back(
+      {"--device", "cpu|cuda", "Where to compute", {"cpu"}, CheckDevice});
+  flags.push_back({"--dtype",
+                   "auto|float32|float16|bfloat16",
+                   "Element type to compute in; auto takes the checkpoint's",
+                   {"auto"},
+                   Into(config.dtype, OneOf<std::optional<DType>>(
+                                          {{"auto", std::nullopt},
+                                           {"float32", DType::kF32},
+                                           {"float16", DType::kF16},
+                                           {"bfloat16", DType::kBF16}}))});
+  flags.push_back(
+      {"--weights",
+       "map|copy",
+       "Use the files in place, or read them into memory",
+       {"map"},
+       Into(config.weights,
+            OneOf<WeightStorage>({{"map", WeightStorage::kMap},
+                                  {"copy", WeightStorage::kCopy}}))});
+  flags.push_back({"--threads",
+                   "N",
+                   "Threads of the forward; default: the physical cores",
+                   {absl::StrCat(PhysicalCoreCount())},
+                   Into(config.threads, IntIn(1, 1024))});
+}
+
+void AddLimitFlags(ServerConfig& config, std::deque<Flag>& flags) {
+  flags.push_back({"--max-wave-tokens",
+                   "N",
+                   "Tokens of one forward pass",
+                   {"8192"},
+                   Into(config.schedule.max_wave_tokens, IntIn(1, kMaxCount))});
+  flags.push_back(
+      {"--max-queued-requests",
+       "N",
+       "Traces that wait; more are refused",
+       {"256"},
+       Into(config.schedule.max_queued_requests, IntIn(1, kMaxCount))});
+  flags.push_back(
+      {"--max-run-tokens",
+       "N",
+       "Tokens of one prompt",
+       {"131072"},
+       Into(config.limits.plan.max_run_tokens, IntIn(1, kMaxCount))});
+  flags.push_back(
+      {"--max-request-bytes",
+       "SIZE",
+       "Bytes of one request",
+       {"64MiB"},
+       Into(config.rpc.max_request_bytes, BytesUpTo(kMaxMessageBytes))});
+  flags.push_back(
+      {"--max-response-bytes",
+       "SIZE",
+       "Bytes of the tensors of one answer",
+       {"4GiB"},
+       Into(config.limits.plan.max_response_bytes, BytesUpTo(kMaxBytes))});
+  flags.push_back(
+      {"--max-undelivered-bytes",
+       "SIZE",
+       "Bytes of the tensors of all answers that are queued, "
+       "computed or not yet sent",
+       {"8GiB"},
+       Into(config.schedule.max_undelivered_bytes, BytesUpTo(kMaxBytes))});
+  flags.push_back({"--default-deadline",
+                   "DURATION",
+                   "Of a trace whose client names none",
+                   {"10m"},
+                   Into(config.limits.default_deadline, ParseDuration)});
+  flags.push_back({"--max-deadline",
+                   "DURATION",
+                   "The longest deadline that a trace gets",
+                   {"1h"},
+                   Into(config.limits.max_deadline, ParseDuration)});
+  flags.push_back({"--stall-timeout",
+                   "DURATION",
+                   "A stream whose reader takes nothing for so long is ended",
+                   {"60s"},
+                   Into(config.limits.stall_timeout, ParseDuration)});
+}
+
+void AddLogFlags(ServerConfig& config, std::deque<Flag>& flags) {
+  flags.push_back(
+      {"--log-level",
+       "debug|info|warning|error",
+       "Least level that is logged",
+       {"info"},
+       Into(config.log.level, OneOf<LogLevel>({{"debug", LogLevel::kDebug},
+                                               {"info", LogLevel::kInfo},
+                                               {"warning", LogLevel::kWarning},
+                                               {"error", LogLevel::kError}}))});
+  flags.push_back({"--log-format",
+                   "text|json",
+                   "Form of log lines",
+                   {"text"},
+                   Into(config.log.format,
+                        OneOf<LogFormat>({{"text", LogFormat::kText},
+                                          {"json", LogFormat::kJson}}))});
+}
+
+}  // namespace
+
+std::deque<Flag> ServerFlags(ServerConfig& config) {
+  std::deque<Flag> flags;
+  AddServingFlags(config, flags);
+  AddLimitFlags(config, flags);
+  AddLogFlags(config, flags);
+  return flags;
+}
+
+}  // namespace phitap
