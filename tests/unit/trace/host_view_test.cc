@@ -6,8 +6,8 @@
 
 #include <cstring>
 
-#include "server/model/weights.h"
 #include "gtest/gtest.h"
+#include "server/model/weights.h"
 
 namespace phitap {
 namespace {
