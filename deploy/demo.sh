@@ -8,7 +8,7 @@ source deploy/progress.sh
 PROMPT="When Mary and John went to the store, John gave a drink to"
 STATE=$PWD/build/demo
 SERVER_LOG=$STATE/phitapd.log
-PORT_FILE=$STATE/port
+ADDRESS_FILE=$STATE/address
 START_LIMIT_S=60
 
 usage() {
@@ -59,21 +59,21 @@ build() {
 
 # Sets SERVER_PID and PHITAP_SERVER, which the command line reads.
 start_server() {
-  rm -f "$PORT_FILE"
+  rm -f "$ADDRESS_FILE"
   # In a session of its own: with --serve it outlives the terminal.
-  setsid build/release/bin/phitapd --model demo=deploy/demo-model --listen "127.0.0.1:$1" --port-file "$PORT_FILE" \
+  setsid build/release/bin/phitapd --model demo=deploy/demo-model --listen "127.0.0.1:$1" --port-file "$ADDRESS_FILE" \
     >"$SERVER_LOG" 2>&1 </dev/null &
   SERVER_PID=$!
   trap stop_server EXIT
-  with_progress "start phitapd" "$STATE/start.log" wait_for_port
-  PHITAP_SERVER=127.0.0.1:$(cat "$PORT_FILE")
+  with_progress "start phitapd" "$STATE/start.log" wait_for_address
+  PHITAP_SERVER=$(cat "$ADDRESS_FILE")
   export PHITAP_SERVER
 }
 
-# The server writes the port when it answers on it.
-wait_for_port() {
+# The server writes its address when it answers there.
+wait_for_address() {
   local limit=$((SECONDS + START_LIMIT_S))
-  until [ -s "$PORT_FILE" ]; do
+  until [ -s "$ADDRESS_FILE" ]; do
     if ! kill -0 "$SERVER_PID" 2>/dev/null || [ "$SECONDS" -ge "$limit" ]; then
       tail -n 30 "$SERVER_LOG"
       return 1
@@ -90,7 +90,7 @@ stop_server() {
 
 show() {
   say phitap models
-  say phitap trace --model demo --prompt "$PROMPT" --capture layers.3.attention_probabilities --queries -1
+  say phitap trace --model demo --prompt "$PROMPT" --capture layers.2.attention_probabilities --queries -1
   say phitap trace --model demo --prompt "$PROMPT" --capture 'layers.*.layer_output' --lens 3
 }
 
