@@ -45,7 +45,7 @@ def serve(checkpoints, folder: pathlib.Path, dtype: str, threads: int) -> Iterat
     while not (port.exists() and port.read_text().strip()):
         assert server.poll() is None and time.monotonic() < deadline, (folder / "log").read_text()
         time.sleep(0.05)
-    yield f"127.0.0.1:{port.read_text().strip()}"
+    yield port.read_text().strip()
     server.terminate()
     assert server.wait(timeout=60) == 0, (folder / "log").read_text()
 

@@ -51,7 +51,7 @@ def address(tmp_path_factory, checkpoints) -> str:
     while not (port.exists() and port.read_text().strip()):
         assert server.poll() is None and time.monotonic() < deadline, (folder / "log").read_text()
         time.sleep(0.05)
-    yield f"127.0.0.1:{port.read_text().strip()}"
+    yield port.read_text().strip()
     server.terminate()
     assert server.wait(timeout=30) == 0, (folder / "log").read_text()
 
