@@ -92,7 +92,6 @@ class TraceExecutor final : public Executor {
     Tracer tracer(*model_, rows);
     const absl::Status status = RunGuarded([&] {
       at::NoGradGuard no_grad;
-      tracer.DeliverInputs();
       std::vector<ForwardRow> forward_rows;
       for (const WaveRow& row : rows) {
         forward_rows.push_back(RowOf(row.plan->runs[row.run]));

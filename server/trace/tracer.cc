@@ -1,8 +1,5 @@
 #include "server/trace/tracer.h"
 
-#include <ATen/ops/ones.h>
-#include <ATen/ops/tensor.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -17,19 +14,6 @@ namespace {
 bool IsPattern(Hook hook) {
   return hook == Hook::kAttentionScores ||
          hook == Hook::kAttentionProbabilities;
-}
-
-TokenLayout::Row WholePrompt(int row, const PlannedRun& run) {
-  TokenLayout::Row whole{.row = row};
-  for (size_t p = 0; p < run.ids.size(); ++p) whole.positions.push_back(p);
-  return whole;
-}
-
-// [S] int64: 1, and 0 at hidden positions.
-at::Tensor AttentionMask(const PlannedRun& run) {
-  at::Tensor mask = at::ones({static_cast<int64_t>(run.ids.size())}, at::kLong);
-  for (int64_t p : run.hidden_positions) mask[p] = 0;
-  return mask;
 }
 
 }  // namespace
@@ -61,23 +45,6 @@ size_t Tracer::IndexOf(HookPoint point) const {
 
 const PlannedRun& Tracer::RunOf(int row) const {
   return rows_[row].plan->runs[rows_[row].run];
-}
-
-void Tracer::DeliverInputs() {
-  for (const Watch& watch : watches_[IndexOf({Hook::kInputIds})]) {
-    const PlannedRun& run = RunOf(watch.row);
-    Deliver(watch, SelectRow(at::tensor(run.ids, at::kLong),
-                             WholePrompt(watch.row, run), *watch.capture));
-  }
-  for (const Watch& watch : watches_[IndexOf({Hook::kAttentionMask})]) {
-    const PlannedRun& run = RunOf(watch.row);
-    Deliver(watch, SelectRow(AttentionMask(run), WholePrompt(watch.row, run),
-                             *watch.capture));
-  }
-  for (const Watch& watch : watches_[IndexOf({Hook::kInputSize})]) {
-    const auto token_count = static_cast<int64_t>(RunOf(watch.row).ids.size());
-    Deliver(watch, at::tensor({int64_t{1}, token_count}, at::kLong));
-  }
 }
 
 bool Tracer::Wants(HookPoint point) const {

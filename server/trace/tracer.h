@@ -24,9 +24,6 @@ class Tracer final : public Hooks {
  public:
   Tracer(const Phi3& model, absl::Span<const WaveRow> rows);
 
-  // Delivers what needs no forward: token ids, attention mask, input size.
-  void DeliverInputs();
-
   bool Wants(HookPoint point) const override;
   at::Tensor Visit(HookPoint point, at::Tensor value,
                    const TokenLayout& layout) override;

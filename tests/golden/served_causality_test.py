@@ -5,6 +5,7 @@ bytes, any NaN equal to any NaN.
 """
 
 import concurrent.futures
+import os
 import pathlib
 import random
 import subprocess
@@ -15,11 +16,11 @@ import numpy as np
 import pytest
 
 import phitap
-from checkpoint_kinds import KINDS, ORIGINAL_LENGTH, make_checkpoint
+from checkpoint_kinds import KINDS, ORIGINAL_LENGTH, VOCABULARY, make_checkpoint
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SERVER = ROOT / "build" / "release" / "bin" / "phitapd"
-VOCABULARY = 97
+SERVER = pathlib.Path(os.environ.get("PHITAPD", ROOT / "build" / "release" / "bin" / "phitapd"))
+LONGROPE = [kind for kind in KINDS if "rope_scaling" in KINDS[kind]]
 CAPTURES = ["input_ids", "attention_mask", "input_size", "token_embeddings", "rotary_cos", "rotary_sin", "final_norm_output",
             "lm_head_output", "logits", "next_token_probs"] + [
     f"layers.*.{name}" for name in (
@@ -100,7 +101,7 @@ def random_prompts(rng: random.Random, count: int, longest: int) -> list[phitap.
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_crowd_changes_no_bit(address, kind):
-    rng = random.Random(f"{kind} {address is not None}")
+    rng = random.Random(kind)
     requests = [random_prompts(rng, rng.randint(1, 5), rng.choice([20, 90, 300])) for _ in range(4)]
     attention = rng.choice(["sdpa", "eager"])
 
@@ -119,7 +120,7 @@ def test_a_crowd_changes_no_bit(address, kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_comes_after_changes_no_bit(address, kind, attention):
     rng = random.Random(f"{kind} {attention}")
-    longest = ORIGINAL_LENGTH if "longrope" in kind or "su" in kind or "partial" in kind else 75
+    longest = ORIGINAL_LENGTH if kind in LONGROPE else 75
     ids = [rng.randrange(VOCABULARY) for _ in range(longest)]
     ends = sorted({1, 2, 31, 32, 33, longest - 1} | {rng.randint(1, longest) for _ in range(4)})
     with phitap.Client(address, timeout=300) as client:
@@ -128,7 +129,7 @@ def test_what_comes_after_changes_no_bit(address, kind, attention):
         assert differing_from_prefix(whole, prefix) == [], len(prefix.tokens)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if "longrope" in kind])
+@pytest.mark.parametrize("kind", LONGROPE)
 def test_beyond_the_original_context_what_comes_after_changes_no_bit(address, kind):
     rng = random.Random(kind)
     ids = [rng.randrange(VOCABULARY) for _ in range(ORIGINAL_LENGTH + 40)]
