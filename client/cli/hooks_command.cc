@@ -1,4 +1,5 @@
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,15 +28,22 @@ std::string NameForCapture(const v1::HookPoint& hook) {
              : hook.name();
 }
 
-// `[seq, hidden_size 64]`: names, and numbers where they are known.
 std::string ShapeOf(const v1::HookPoint& hook) {
-  std::vector<std::string> dimensions;
-  for (int i = 0; i < hook.dimension_names_size(); ++i) {
-    const std::string& name = hook.dimension_names(i);
-    const std::string& size = hook.dimension_sizes(i);
-    dimensions.push_back(name == size ? name : absl::StrCat(name, " ", size));
+  return absl::StrCat("[", absl::StrJoin(hook.dimension_sizes(), ", "), "]");
+}
+
+// What the numbers in the shapes are: `hidden_size 64, num_heads 4, …`.
+std::string LegendOf(const v1::Model& model) {
+  std::set<std::string> dimensions;
+  for (const v1::HookPoint& hook : model.hook_points()) {
+    for (int i = 0; i < hook.dimension_names_size(); ++i) {
+      const std::string& name = hook.dimension_names(i);
+      const std::string& size = hook.dimension_sizes(i);
+      if (name != size) dimensions.insert(absl::StrCat(name, " ", size));
+    }
   }
-  return absl::StrCat("[", absl::StrJoin(dimensions, ", "), "]");
+  return absl::StrCat("seq, query, key: tokens of the prompt; ",
+                      absl::StrJoin(dimensions, ", "), "\n");
 }
 
 std::string NotesOf(const v1::HookPoint& hook) {
@@ -78,7 +86,8 @@ absl::Status ShowHooks(const client::Client& client, const HooksFlags& flags,
       invocation->Print(NameForCapture(hook) + "\n");
     }
   } else {
-    invocation->Print(Render(TableOf(model), invocation->output()));
+    invocation->Print(Render(TableOf(model), invocation->output()) +
+                      LegendOf(model));
     for (const std::string& warning : model.warnings()) {
       invocation->Print(absl::StrCat("warning: ", warning, "\n"));
     }

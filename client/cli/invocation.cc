@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
@@ -52,10 +51,8 @@ int Invocation::Run() const {
     Print(text_);
     return kExitOk;
   }
-  client::ClientOptions options = {.address = flags_.server};
-  options.connect_timeout =
-      std::min(options.connect_timeout, call_options().timeout);
-  absl::StatusOr<client::Client> client = client::Client::Connect(options);
+  absl::StatusOr<client::Client> client =
+      client::Client::Connect({.address = flags_.server});
   if (!client.ok()) {
     if (absl::IsInvalidArgument(client.status())) {
       return Fail(client.status(), kExitUsage);
@@ -69,6 +66,12 @@ int Invocation::Run() const {
   if (cancellation_->cancelled()) {
     std::cerr << "phitap: cancelled\n";
     return kExitInterrupted;
+  }
+  if (absl::IsDeadlineExceeded(status) && flags_.timeout_s > 0) {
+    return Fail(
+        absl::DeadlineExceededError(absl::StrCat(
+            "no full answer within --timeout ", flags_.timeout_s, " s")),
+        kExitFailed);
   }
   return Fail(status, kExitFailed);
 }

@@ -65,12 +65,24 @@ int NaturalWidth(const LensTable& table, size_t column) {
   return width + 1;
 }
 
+// Cells stand side by side: each ends in a bar or a margin of its own.
 int TotalWidth(const Layout& layout) {
-  int total = layout.label_width;
+  int total = layout.label_width + 1;
   for (size_t i = layout.first_column; i < layout.widths.size(); ++i) {
-    total += 1 + layout.widths[i];
+    total += layout.widths[i];
   }
   return total;
+}
+
+// Gives what room is left to cut columns, the last positions first: they are
+// what the prompt is about.
+void UseUp(int room, const std::vector<int>& natural, Layout* layout) {
+  int left = room - TotalWidth(*layout);
+  for (size_t i = natural.size(); i-- > 0 && left > 0;) {
+    if (layout->widths[i] == natural[i]) continue;
+    ++layout->widths[i];
+    --left;
+  }
 }
 
 Layout LayOut(const LensTable& table, const RowLabels& labels, int room) {
@@ -85,7 +97,9 @@ Layout LayOut(const LensTable& table, const RowLabels& labels, int room) {
   for (int widest = kWidestCell; widest >= kNarrowestCell; --widest) {
     layout.widths = natural;
     for (int& width : layout.widths) width = std::min(width, widest);
-    if (TotalWidth(layout) <= room) return layout;
+    if (TotalWidth(layout) > room) continue;
+    if (widest < kWidestCell) UseUp(room, natural, &layout);
+    return layout;
   }
   while (layout.first_column + 1 < layout.widths.size() &&
          TotalWidth(layout) > room) {
@@ -103,7 +117,8 @@ std::string RenderGuess(const Guess& guess, int width, bool is_answer,
   Style style = RampStyle(guess.probability);
   style.bold = is_answer;
   style.underlined = is_answer;
-  return Painted(FitTo(guess.token, width, Align::kLeft), style, colors);
+  return Painted(FitTo(guess.token, width - 1, Align::kLeft) + " ", style,
+                 colors);
 }
 
 std::string Line(absl::string_view text) {
@@ -115,10 +130,11 @@ std::string RenderTitles(absl::string_view corner,
                          const Layout& layout, const Style& style,
                          Colors colors) {
   if (titles.empty()) return "";
-  std::string line = FitTo(corner, layout.label_width, Align::kRight);
+  std::string line = FitTo(corner, layout.label_width, Align::kRight) + " ";
   for (size_t i = layout.first_column; i < titles.size(); ++i) {
-    absl::StrAppend(&line, " ",
-                    FitTo(titles[i], layout.widths[i], Align::kLeft));
+    // A margin, as every cell has one.
+    absl::StrAppend(&line, FitTo(titles[i], layout.widths[i] - 1, Align::kLeft),
+                    " ");
   }
   return Painted(absl::StripTrailingAsciiWhitespace(line), style, colors) +
          "\n";
@@ -147,13 +163,13 @@ std::string Render(const LensTable& table, const Terminal& terminal) {
                    terminal.colors);
   for (size_t row = table.rows.size(); row-- > 0;) {
     std::string line =
-        FitTo(labels.labels[row], layout.label_width, Align::kRight);
+        FitTo(labels.labels[row], layout.label_width, Align::kRight) + " ";
     for (size_t i = layout.first_column; i < layout.widths.size(); ++i) {
       // The last position, or the best of one position's ranks.
       const size_t answer_column =
           table.numbers.empty() ? 0 : layout.widths.size() - 1;
       const bool is_answer = row + 1 == table.rows.size() && i == answer_column;
-      absl::StrAppend(&line, " ",
+      absl::StrAppend(&line,
                       RenderGuess(table.rows[row].guesses[i], layout.widths[i],
                                   is_answer, terminal.colors));
     }

@@ -72,7 +72,7 @@ void Table::AddRow(std::vector<std::string> texts) {
 
 std::string Render(const Table& table, const Terminal& terminal) {
   std::vector<int> widths = NaturalWidths(table);
-  Shrink(table, terminal.width, &widths);
+  if (terminal.interactive) Shrink(table, terminal.width, &widths);
   std::vector<Cell> titles;
   for (const Column& column : table.columns) {
     titles.push_back({.text = column.title, .style = {.bold = true}});

@@ -34,8 +34,8 @@ struct Table {
 };
 
 // One line for the titles and one for each row, each ending in a newline and
-// without trailing spaces. Tables wider than the terminal lose text in the
-// columns that may shrink, the widest first.
+// without trailing spaces. In an interactive terminal, tables wider than it
+// lose text in the columns that may shrink, the widest first.
 std::string Render(const Table& table, const Terminal& terminal);
 
 }  // namespace phitap::cli

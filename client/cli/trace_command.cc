@@ -100,7 +100,8 @@ absl::Status RunTrace(const client::Client& client, const TraceInput& input,
   }
   RestoreDefaultLabels(request, input.is_named, descriptors);
   ASSIGN_OR_RETURN(outcome.names, client::TensorNames(outcome.trace));
-  if (!flags.output_file.empty()) {
+  // A file without a tensor would only look like a result.
+  if (!flags.output_file.empty() && !outcome.trace.tensors.empty()) {
     RETURN_IF_ERROR(client::WriteTrace(flags.output_file, outcome.trace));
     outcome.output_file = flags.output_file;
   }

@@ -19,10 +19,10 @@ LensTable SmallTable() {
 
 TEST(LensTable, PutsTheLastLayerOnTopAndBarsBesideTheTokens) {
   EXPECT_EQ(Render(SmallTable(), {.width = 80}),
-            "      0      1      2\n"
-            "layer When   ·Mary  ·to\n"
-            "    1 ·Mary▂ ·and █ ·Mary█\n"
-            "    0 ·the ▁ ·and ▄ ·it\n"
+            "      0     1     2\n"
+            "layer When  ·Mary ·to\n"
+            "    1 ·Mary▂·and █·Mary█\n"
+            "    0 ·the ▁·and ▄·it\n"
             "after ·to:  ·Mary 97.0%  ·John 1.2%\n");
 }
 
@@ -30,10 +30,10 @@ TEST(LensTable, NamesRowsThatAreNotOnePlaceInEveryLayer) {
   LensTable table = SmallTable();
   table.rows[0].hook_point = "token_embeddings";
   EXPECT_EQ(Render(table, {.width = 80}),
-            "                      0      1      2\n"
-            "                      When   ·Mary  ·to\n"
-            "layers.1.layer_output ·Mary▂ ·and █ ·Mary█\n"
-            "     token_embeddings ·the ▁ ·and ▄ ·it\n"
+            "                      0     1     2\n"
+            "                      When  ·Mary ·to\n"
+            "layers.1.layer_output ·Mary▂·and █·Mary█\n"
+            "     token_embeddings ·the ▁·and ▄·it\n"
             "after ·to:  ·Mary 97.0%  ·John 1.2%\n");
 }
 
@@ -41,20 +41,32 @@ TEST(LensTable, CutsTokensToTheTerminal) {
   LensTable table = SmallTable();
   table.rows[1].guesses[2].token = "·Constantinople";
   table.tokens[0] = "·incomprehensibilities";
-  EXPECT_EQ(Render(table, {.width = 31}),
-            "      0        1      2\n"
-            "layer ·incomp… ·Mary  ·to\n"
-            "    1 ·Mary  ▂ ·and █ ·Const…█\n"
-            "    0 ·the   ▁ ·and ▄ ·it\n"
+  EXPECT_EQ(Render(table, {.width = 28}),
+            "      0       1     2\n"
+            "layer ·incom… ·Mary ·to\n"
+            "    1 ·Mary  ▂·and █·Const…█\n"
+            "    0 ·the   ▁·and ▄·it\n"
+            "after ·to:  ·Mary 97.0%  ·John 1.2%\n");
+}
+
+TEST(LensTable, GivesRoomThatIsLeftToTheLastPositions) {
+  LensTable table = SmallTable();
+  table.rows[0].guesses[0].token = "·Bartholomew";
+  table.rows[0].guesses[2].token = "·Constantinople";
+  EXPECT_EQ(Render(table, {.width = 29}),
+            "      0       1     2\n"
+            "layer When    ·Mary ·to\n"
+            "    1 ·Mary  ▂·and █·Mary   █\n"
+            "    0 ·Barth…▁·and ▄·Consta…\n"
             "after ·to:  ·Mary 97.0%  ·John 1.2%\n");
 }
 
 TEST(LensTable, LeavesOutTheEarliestPositionsWhereNothingElseHelps) {
   EXPECT_EQ(Render(SmallTable(), {.width = 20}),
-            "      1     2\n"
-            "layer ·Mary ·to\n"
-            "    1 ·and█ ·Ma…█\n"
-            "    0 ·and▄ ·it\n"
+            "      1    2\n"
+            "layer ·Ma… ·to\n"
+            "    1 ·and█·Ma…█\n"
+            "    0 ·and▄·it\n"
             "(1 earlier position does not fit: see --positions)\n"
             "after ·to:  ·Mary 97.0%  ·John 1.2%\n");
 }

@@ -21,16 +21,22 @@ TEST(Table, CutsTheColumnsThatMayShrinkToTheTerminal) {
   Table table = {.columns = {{.title = "name"},
                              {.title = "what it is", .may_shrink = true}}};
   table.AddRow({"layer_output", "residual stream leaving the block"});
-  EXPECT_EQ(Render(table, {.width = 30}),
+  EXPECT_EQ(Render(table, {.width = 30, .interactive = true}),
             "name          what it is\n"
             "layer_output  residual stream…\n");
+}
+
+TEST(Table, CutsNothingInFilesAndPipes) {
+  Table table = {.columns = {{.title = "a", .may_shrink = true}}};
+  table.AddRow({std::string(300, 'x')});
+  EXPECT_EQ(Render(table, {.width = 30}), "a\n" + std::string(300, 'x') + "\n");
 }
 
 TEST(Table, KeepsColumnsReadableInAVeryNarrowTerminal) {
   Table table = {.columns = {{.title = "name"},
                              {.title = "what it is", .may_shrink = true}}};
   table.AddRow({"layer_output", "residual stream"});
-  EXPECT_EQ(Render(table, {.width = 10}),
+  EXPECT_EQ(Render(table, {.width = 10, .interactive = true}),
             "name          what it…\n"
             "layer_output  residua…\n");
 }

@@ -89,10 +89,10 @@ TEST(RenderGroups, ShowsALensOverLayersAndPositions) {
               ElementsAre(1, 2, 3));
   EXPECT_EQ(small.Render(),
             "\nlayers.*.layer_output, run 0\n"
-            "      0     1      2\n"
-            "layer When  ·Mary  \\n\n"
-            "    1 ·the█ ·the █ ·John█\n"
-            "    0 ·the▂ ·the ▂ ·Mary▂\n"
+            "      0    1     2\n"
+            "layer When ·Mary \\n\n"
+            "    1 ·the█·the █·John█\n"
+            "    0 ·the▂·the ▂·Mary▂\n"
             "after \\n:  ·John 100.0%  ·John 0.0%\n");
 }
 
@@ -113,8 +113,8 @@ TEST(RenderGroups, ShowsALensOfOnePositionOverRanks) {
             TensorOf<int32_t>(DType::kI32, {1, 1}, {2}));
   EXPECT_EQ(small.Render(),
             "\nlayers.0.layer_output, run 0\n"
-            "layer #1     #2\n"
-            "    0 ·Mary▄ ·the▂\n"
+            "layer #1    #2\n"
+            "    0 ·Mary▄·the▂\n"
             "after ·Mary:  ·Mary 50.0%  ·the 25.0%\n"
             "\n"
             "hook point                  ·John\n"

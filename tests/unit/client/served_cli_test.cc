@@ -1,0 +1,214 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "nlohmann/json.hpp"
+#include "tests/unit/client/served_model.h"
+
+namespace phitap {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr char kPrompt[] =
+    "When Mary and John went to the store, John gave a drink to";
+
+class ServedCli : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { server_ = new ServedModel(); }
+  static void TearDownTestSuite() {
+    delete server_;
+    server_ = nullptr;
+  }
+  void SetUp() override { ASSERT_NE(server_->address(), "") << server_->log(); }
+
+  static CommandResult Phitap(const std::vector<std::string>& arguments) {
+    return RunCommand(PHITAP, arguments, server_->address());
+  }
+
+  // The document of a command that must succeed.
+  static json JsonOf(std::vector<std::string> arguments) {
+    arguments.push_back("--json");
+    const CommandResult result = Phitap(arguments);
+    EXPECT_EQ(result.exit_status, 0) << result.errors;
+    return json::parse(result.output, nullptr, false);
+  }
+
+  static ServedModel* server_;
+};
+
+ServedModel* ServedCli::server_ = nullptr;
+
+TEST_F(ServedCli, ListsModels) {
+  EXPECT_THAT(Phitap({"models"}).output,
+              AllOf(StartsWith("model  layers"), HasSubstr("\ndemo ")));
+  EXPECT_EQ(Phitap({"models", "--names"}).output, "demo\n");
+  EXPECT_EQ(JsonOf({"models"})["models"][0]["name"], "demo");
+}
+
+TEST_F(ServedCli, ShowsHookPoints) {
+  const CommandResult names = Phitap({"hooks", "--names"});
+  EXPECT_THAT(names.output, AllOf(StartsWith("input_ids\n"),
+                                  HasSubstr("\nlayers.*.attention_queries\n")));
+  // Every name is one that a capture takes.
+  EXPECT_EQ(Phitap({"plan", "-t", "5,6", "-c", "layers.*.attention_queries"})
+                .exit_status,
+            0);
+  EXPECT_THAT(
+      Phitap({"hooks", "demo"}).output,
+      AllOf(HasSubstr("layers.*.layer_output "), HasSubstr("hidden_size ")));
+  EXPECT_THAT(Phitap({"hooks", "demo", "--printout"}).output,
+              HasSubstr("layer_output"));
+}
+
+TEST_F(ServedCli, Tokenizes) {
+  const json tokens = JsonOf({"tokenize", kPrompt});
+  EXPECT_EQ(tokens["rendered"], kPrompt);
+  std::vector<std::string> arguments = {"detokenize"};
+  for (const json& id : tokens["ids"]) arguments.push_back(id.dump());
+  EXPECT_EQ(Phitap(arguments).output, std::string(kPrompt) + "\n");
+}
+
+TEST_F(ServedCli, EndsALensTableWithTheAnswer) {
+  const CommandResult result = Phitap(
+      {"trace", "-p", kPrompt, "-c", "layers.*.layer_output", "--lens", "3"});
+  ASSERT_EQ(result.exit_status, 0) << result.errors;
+  EXPECT_THAT(result.output, HasSubstr("layer When"));
+  EXPECT_THAT(result.output, ContainsRegex("\n    5 .*·Mary█\n"));
+  EXPECT_THAT(result.output, ContainsRegex("\nafter ·to:  ·Mary [0-9.]+%"));
+  EXPECT_EQ(result.output.find('\x1b'), std::string::npos);
+  EXPECT_EQ(result.errors, "");
+}
+
+TEST_F(ServedCli, PaintsWhenItIsTold) {
+  EXPECT_THAT(Phitap({"trace", "-p", kPrompt, "-c", "layers.*.layer_output",
+                      "--lens", "1", "--color", "always"})
+                  .output,
+              HasSubstr("\x1b["));
+}
+
+TEST_F(ServedCli, PrintsOneJsonDocumentWithTheNumbers) {
+  const json trace =
+      JsonOf({"trace", "-t", "5,6", "-c",
+              "end=logits@positions=-1@reduce=topk:2", "--values"});
+  EXPECT_EQ(trace["tensors"][0]["name"], "end/values");
+  EXPECT_EQ(trace["tensors"][1]["shape"].dump(), "[1,2]");
+  EXPECT_EQ(trace["tensors"][1]["values"][0].size(), 2);
+  EXPECT_EQ(trace["runs"][0]["ids"].dump(), "[5,6]");
+  EXPECT_EQ(trace["summary"]["tensor_count"], 2);
+}
+
+TEST_F(ServedCli, PlansUnderTheNamesThatTheTraceHas) {
+  const std::vector<std::string> flags = {"-t", "5,6", "-c",
+                                          "layers.*.layer_output@reduce=norm"};
+  std::vector<std::string> plan = {"plan"};
+  std::vector<std::string> trace = {"trace"};
+  plan.insert(plan.end(), flags.begin(), flags.end());
+  trace.insert(trace.end(), flags.begin(), flags.end());
+  const json planned = JsonOf(plan)["tensors"];
+  const json traced = JsonOf(trace)["tensors"];
+  ASSERT_EQ(planned.size(), traced.size());
+  for (size_t i = 0; i < planned.size(); ++i) {
+    EXPECT_EQ(planned[i]["label"], traced[i]["label"]);
+    EXPECT_EQ(planned[i]["shape"], traced[i]["shape"]);
+  }
+}
+
+TEST_F(ServedCli, WritesAFile) {
+  const std::string path = testing::TempDir() + "/served_cli.safetensors";
+  std::filesystem::remove(path);
+  const CommandResult result =
+      Phitap({"trace", "-t", "5,6", "-c", "logits", "--out", path});
+  EXPECT_EQ(result.exit_status, 0) << result.errors;
+  EXPECT_THAT(result.output, HasSubstr("wrote " + path));
+  // Two rows of bfloat16 logits and a header.
+  EXPECT_GT(std::filesystem::file_size(path), 2u * 1000 * 2);
+  std::filesystem::remove(path);
+}
+
+TEST_F(ServedCli, PassesARefusalOnInOneLine) {
+  const CommandResult result =
+      Phitap({"trace", "-t", "5", "-c", "layers.1.layer_outpt"});
+  EXPECT_EQ(result.exit_status, 1);
+  EXPECT_EQ(result.output, "");
+  EXPECT_THAT(
+      result.errors,
+      StartsWith("phitap: INVALID_ARGUMENT: captures[0].hook_points: "));
+  EXPECT_EQ(std::count(result.errors.begin(), result.errors.end(), '\n'), 1);
+}
+
+TEST_F(ServedCli, PutsARefusalIntoTheDocument) {
+  const CommandResult result = Phitap({"hooks", "nobody", "--json"});
+  EXPECT_EQ(result.exit_status, 1);
+  EXPECT_EQ(json::parse(result.output)["error"]["code"], "NOT_FOUND");
+}
+
+TEST_F(ServedCli, CompletesHookPointsInBash) {
+  const std::string script =
+      "PATH=$(dirname " PHITAP
+      "):$PATH\n"
+      "source <(phitap completion bash)\n"
+      "complete_words() {\n"
+      "  COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); _phitap 2>/dev/null\n"
+      "  echo \"${COMPREPLY[*]}\"\n"
+      "}\n"
+      "complete_words phitap tr\n"
+      "complete_words phitap trace --capture layers.3.attention_q\n"
+      "complete_words phitap trace -c name = logi\n"
+      "complete_words phitap trace -c logits @ pos\n"
+      "complete_words phitap trace --model ''\n"
+      "complete_words phitap trace --dtype f\n"
+      "complete_words phitap trace --num\n";
+  EXPECT_EQ(RunCommand("/bin/bash", {"-c", script}, server_->address()).output,
+            "trace\n"
+            "layers.3.attention_qkv layers.3.attention_queries_pre_rotary "
+            "layers.3.attention_queries\n"
+            "logits\n"
+            "positions=\n"
+            "demo\n"
+            "f32 f16\n"
+            "--numerics\n");
+}
+
+TEST(UnservedCli, SaysHowToStartAServer) {
+  const CommandResult result = RunCommand(PHITAP, {"models"}, "127.0.0.1:1");
+  EXPECT_EQ(result.exit_status, 3);
+  EXPECT_THAT(result.errors,
+              AllOf(HasSubstr("127.0.0.1:1"), HasSubstr("phitapd --model")));
+}
+
+TEST(UnservedCli, EndsWithTwoOnWrongUsage) {
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{
+           {},
+           {"trase"},
+           {"trace"},
+           {"trace", "-t", "x", "-c", "logits"},
+           {"trace", "-t", "1", "-c", "logits@bad=1"},
+           {"trace", "-t", "1", "-c", "logits", "--timeout", "-1"},
+           {"tokenize"},
+           {"models", "--server", "nowhere"}}) {
+    const CommandResult result = RunCommand(PHITAP, arguments, "127.0.0.1:1");
+    EXPECT_EQ(result.exit_status, 2) << testing::PrintToString(arguments);
+    EXPECT_NE(result.errors, "");
+  }
+}
+
+TEST(UnservedCli, HelpsWithExamples) {
+  for (const char* command : {"models", "hooks", "tokenize", "detokenize",
+                              "plan", "trace", "completion"}) {
+    const CommandResult result =
+        RunCommand(PHITAP, {command, "--help"}, "127.0.0.1:1");
+    EXPECT_EQ(result.exit_status, 0);
+    EXPECT_THAT(result.output, HasSubstr("Examples:\n  ")) << command;
+  }
+}
+
+}  // namespace
+}  // namespace phitap
