@@ -21,7 +21,8 @@ if(NOT EXISTS "${TORCH_ROOT}/lib/libtorch_cpu.so")
   message(FATAL_ERROR "libtorch is not in ${TORCH_ROOT}: run deploy/install-deps.sh first, or set PHITAP_DEPS")
 endif()
 add_library(torch_cpu INTERFACE)
-target_compile_options(torch_cpu INTERFACE
+# -pthread: gRPC brings it to some of the targets that share the precompiled header, and gcc wants it in all or none.
+target_compile_options(torch_cpu INTERFACE -pthread
   "SHELL:-idirafter ${TORCH_ROOT}/include" "SHELL:-idirafter ${TORCH_ROOT}/include/torch/csrc/api/include")
 target_link_libraries(torch_cpu INTERFACE "${TORCH_ROOT}/lib/libtorch_cpu.so" "${TORCH_ROOT}/lib/libc10.so")
 target_link_options(torch_cpu INTERFACE "LINKER:-rpath,${TORCH_ROOT}/lib" "LINKER:--allow-shlib-undefined")
