@@ -83,16 +83,14 @@ Heatmap HeatmapOf(const TracedGroup& group, const TracedTensor& tensor) {
   }
   AddRows(group, tensor,
           Kept(selection.has_queries(), selection.queries(), length), &heatmap);
-  if (absl::EndsWith(tensor.descriptor.hook_point(), "probabilities")) {
-    heatmap.range = {.low = 0, .high = 1};
-    heatmap.is_share = true;
-    return heatmap;
-  }
   std::vector<double> all;
   for (const std::vector<double>& row : heatmap.rows) {
     all.insert(all.end(), row.begin(), row.end());
   }
   heatmap.range = RangeOf(all);
+  heatmap.is_share =
+      absl::EndsWith(tensor.descriptor.hook_point(), "probabilities");
+  if (heatmap.is_share) heatmap.range.low = 0;
   return heatmap;
 }
 

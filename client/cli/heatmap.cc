@@ -80,7 +80,7 @@ std::vector<double> MergedRow(const Heatmap& heatmap, size_t first, size_t last,
 }
 
 std::string NumberOf(double value, bool is_share) {
-  if (!is_share) return absl::StrFormat("%.3g", value);
+  if (!is_share) return absl::StrFormat("%.1f", value);
   return value < kSmallestShare ? ""
                                 : absl::StrFormat("%.0f", value * kPercent);
 }

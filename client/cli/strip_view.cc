@@ -66,7 +66,7 @@ Table TableOf(const TracedGroup& group) {
   Table table = {.columns = {{.title = "tensor", .may_shrink = true},
                              {.title = "shape"},
                              {.title = "type"},
-                             {.title = "at each position"},
+                             {.title = "norms or values"},
                              {.title = "from, to"}}};
   if (group.run->label != "0") {
     table.columns[0].title = absl::StrCat("tensor of run ", group.run->label);

@@ -11,8 +11,9 @@
 namespace phitap::cli {
 
 // Name, shape and type, and a strip of the norms at each position (of the
-// values themselves where there is one number a position), each tensor shaded
-// between its own ends, which follow. Small tensors are printed as numbers.
+// values themselves where there is one number a position, or no position),
+// each tensor between its own ends, which follow. Small tensors are printed as
+// numbers.
 std::string RenderStrips(const TracedGroup& group, const Terminal& terminal);
 
 }  // namespace phitap::cli

@@ -17,7 +17,7 @@ using client::ElementAt;
 using client::TracedTensor;
 
 constexpr double kPercent = 100;
-constexpr int64_t kMostRows = 16;
+constexpr size_t kMostRows = 24;
 constexpr int64_t kMostColumns = 8;
 // Likeliest tokens of a whole row of logits.
 constexpr int64_t kLikeliest = 5;
@@ -28,8 +28,24 @@ int64_t RowCount(const HostTensor& tensor) {
   return width == 0 ? 0 : ElementCount(tensor.shape) / width;
 }
 
-int64_t FirstRowShown(const HostTensor& tensor) {
-  return std::max<int64_t>(0, RowCount(tensor) - kMostRows);
+// A row of one of the group's tensors.
+struct RowOf {
+  const TracedTensor* tensor;
+  int64_t row;
+};
+
+// The rows of all these tensors that are shown: the last ones.
+std::vector<RowOf> ShownRows(const std::vector<const TracedTensor*>& tensors) {
+  std::vector<RowOf> rows;
+  for (const TracedTensor* tensor : tensors) {
+    for (int64_t row = 0; row < RowCount(tensor->value); ++row) {
+      rows.push_back({tensor, row});
+    }
+  }
+  if (rows.size() > kMostRows) {
+    rows.erase(rows.begin(), rows.end() - kMostRows);
+  }
+  return rows;
 }
 
 // `13 ·to`, with other leading indices before it, e.g. `head 2`.
@@ -51,13 +67,6 @@ std::string RowName(const TracedGroup& group, const TracedTensor& tensor,
     name = name.empty() ? part : absl::StrCat(part, ", ", name);
   }
   return name;
-}
-
-std::string LeftOut(const HostTensor& tensor) {
-  const int64_t first = FirstRowShown(tensor);
-  return first == 0
-             ? ""
-             : absl::StrCat("(the first ", first, " rows are not shown)\n");
 }
 
 // The largest entries of one row, best first, as softmax probabilities or, for
@@ -88,13 +97,27 @@ std::vector<std::pair<int32_t, double>> Likeliest(const TracedTensor& tensor,
   return likeliest;
 }
 
-Table TableOfRanks(absl::string_view title, int64_t count) {
-  Table table;
-  table.columns.push_back({.title = std::string(title), .may_shrink = true});
+// One line for each row: where it was read, then what is best there.
+Table TableOfRanks(int64_t count) {
+  Table table = {.columns = {{.title = "hook point", .may_shrink = true},
+                             {.title = "at"}}};
   for (int64_t rank = 1; rank <= count; ++rank) {
     table.columns.push_back({.title = absl::StrCat("#", rank)});
   }
   return table;
+}
+
+std::string RenderWithNote(const Table& table,
+                           const std::vector<const TracedTensor*>& tensors,
+                           const Terminal& terminal) {
+  int64_t count = 0;
+  for (const TracedTensor* tensor : tensors) count += RowCount(tensor->value);
+  const int64_t hidden = count - static_cast<int64_t>(table.rows.size());
+  return absl::StrCat(Render(table, terminal),
+                      hidden == 0 ? ""
+                                  : absl::StrCat("(", hidden,
+                                                 " earlier rows are not "
+                                                 "shown)\n"));
 }
 
 }  // namespace
@@ -109,12 +132,12 @@ bool HasTokenColumns(const v1::TensorDescriptor& tensor,
 
 std::vector<int32_t> IdsOfTopK(const TracedGroup& group) {
   std::vector<int32_t> ids;
-  for (const TracedTensor* tensor : group.Part("indices")) {
-    if (!HasTokenColumns(tensor->descriptor, *group.capture)) continue;
-    const int64_t width = tensor->value.shape.back();
-    const int64_t start = FirstRowShown(tensor->value) * width;
-    for (const double id : client::ElementsAt(
-             tensor->value, start, ElementCount(tensor->value.shape) - start)) {
+  for (const RowOf& shown : ShownRows(group.Part("indices"))) {
+    const v1::TensorDescriptor& descriptor = shown.tensor->descriptor;
+    if (!HasTokenColumns(descriptor, *group.capture)) continue;
+    const int64_t width = shown.tensor->value.shape.back();
+    for (const double id :
+         client::ElementsAt(shown.tensor->value, shown.row * width, width)) {
       ids.push_back(static_cast<int32_t>(id));
     }
   }
@@ -123,12 +146,9 @@ std::vector<int32_t> IdsOfTopK(const TracedGroup& group) {
 
 std::vector<int32_t> IdsOfVocabulary(const TracedGroup& group) {
   std::vector<int32_t> ids;
-  for (const TracedTensor* tensor : group.tensors) {
-    for (int64_t row = FirstRowShown(tensor->value);
-         row < RowCount(tensor->value); ++row) {
-      for (const auto& [id, probability] : Likeliest(*tensor, row)) {
-        ids.push_back(id);
-      }
+  for (const RowOf& shown : ShownRows(group.tensors)) {
+    for (const auto& [id, probability] : Likeliest(*shown.tensor, shown.row)) {
+      ids.push_back(id);
     }
   }
   return ids;
@@ -136,53 +156,43 @@ std::vector<int32_t> IdsOfVocabulary(const TracedGroup& group) {
 
 std::string RenderTopK(const TracedGroup& group, const TokenNames& names,
                        const Terminal& terminal) {
-  const std::vector<const TracedTensor*> values = group.Part("values");
   const std::vector<const TracedTensor*> indices = group.Part("indices");
-  std::string text;
-  for (size_t i = 0; i < std::min(values.size(), indices.size()); ++i) {
-    const TracedTensor& index = *indices[i];
-    const bool tokens = HasTokenColumns(index.descriptor, *group.capture);
-    const int64_t width = index.value.shape.back();
-    const int64_t shown = std::min(width, kMostColumns);
-    Table table = TableOfRanks(index.descriptor.hook_point(), shown);
-    for (int64_t row = FirstRowShown(index.value); row < RowCount(index.value);
-         ++row) {
-      std::vector<std::string> cells = {RowName(group, index, row)};
-      for (int64_t rank = 0; rank < shown; ++rank) {
-        const int64_t at = row * width + rank;
-        const auto id = static_cast<int32_t>(ElementAt(index.value, at));
-        cells.push_back(absl::StrCat(
-            tokens ? names.Of(id) : absl::StrCat(id), " ",
-            absl::StrFormat("%.3g", ElementAt(values[i]->value, at))));
-      }
-      table.AddRow(std::move(cells));
+  const int64_t width = indices.front()->value.shape.back();
+  const int64_t count = std::min(width, kMostColumns);
+  Table table = TableOfRanks(count);
+  for (const auto& [index, row] : ShownRows(indices)) {
+    const std::vector<const TracedTensor*> values = group.Part("values");
+    const auto tensor = std::find(indices.begin(), indices.end(), index);
+    const HostTensor& value = values[tensor - indices.begin()]->value;
+    std::vector<std::string> cells = {index->descriptor.hook_point(),
+                                      RowName(group, *index, row)};
+    for (int64_t at = row * width; at < row * width + count; ++at) {
+      const auto id = static_cast<int32_t>(ElementAt(index->value, at));
+      const bool is_token = HasTokenColumns(index->descriptor, *group.capture);
+      cells.push_back(
+          absl::StrFormat("%s %.3g", is_token ? names.Of(id) : absl::StrCat(id),
+                          ElementAt(value, at)));
     }
-    absl::StrAppend(&text, Render(table, terminal), LeftOut(index.value));
+    table.AddRow(std::move(cells));
   }
-  return text;
+  return RenderWithNote(table, indices, terminal);
 }
 
 std::string RenderVocabulary(const TracedGroup& group, const TokenNames& names,
                              const Terminal& terminal) {
-  std::string text;
-  for (const TracedTensor* tensor : group.tensors) {
-    const int64_t count =
-        std::min<int64_t>(kLikeliest, tensor->value.shape.back());
-    Table table = TableOfRanks(tensor->descriptor.hook_point(), count);
-    for (int64_t row = FirstRowShown(tensor->value);
-         row < RowCount(tensor->value); ++row) {
-      std::vector<Cell> cells = {{.text = RowName(group, *tensor, row)}};
-      for (const auto& [id, probability] : Likeliest(*tensor, row)) {
-        cells.push_back(
-            {.text = absl::StrFormat("%s %.1f%%", names.Of(id),
-                                     probability * kPercent),
-             .style = {.foreground = RampColor(0.3 + 0.7 * probability)}});
-      }
-      table.rows.push_back(std::move(cells));
+  const int64_t width = group.tensors.front()->value.shape.back();
+  Table table = TableOfRanks(std::min(kLikeliest, width));
+  for (const auto& [tensor, row] : ShownRows(group.tensors)) {
+    std::vector<Cell> cells = {{.text = tensor->descriptor.hook_point()},
+                               {.text = RowName(group, *tensor, row)}};
+    for (const auto& [id, probability] : Likeliest(*tensor, row)) {
+      cells.push_back({.text = absl::StrFormat("%s %.1f%%", names.Of(id),
+                                               probability * kPercent),
+                       .style = RampStyle(probability)});
     }
-    absl::StrAppend(&text, Render(table, terminal), LeftOut(tensor->value));
+    table.rows.push_back(std::move(cells));
   }
-  return text;
+  return RenderWithNote(table, group.tensors, terminal);
 }
 
 }  // namespace phitap::cli

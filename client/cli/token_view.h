@@ -21,12 +21,13 @@ bool HasTokenColumns(const v1::TensorDescriptor& tensor,
 std::vector<int32_t> IdsOfTopK(const TracedGroup& group);
 std::vector<int32_t> IdsOfVocabulary(const TracedGroup& group);
 
-// For a top-k capture: one line for each row of the value, best entry first.
+// For a top-k capture: one line for each row of the values, best entry first;
+// of many rows the last.
 std::string RenderTopK(const TracedGroup& group, const TokenNames& names,
                        const Terminal& terminal);
 
 // For whole rows of logits or probabilities: the likeliest tokens at each
-// position, the last positions if there are many.
+// position, of many the last.
 std::string RenderVocabulary(const TracedGroup& group, const TokenNames& names,
                              const Terminal& terminal);
 

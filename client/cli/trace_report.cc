@@ -1,11 +1,13 @@
 #include "client/cli/trace_report.h"
 
+#include <algorithm>
 #include <set>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "absl/types/span.h"
 #include "client/cli/attention_view.h"
 #include "client/cli/lens_view.h"
 #include "client/cli/number_text.h"
@@ -15,6 +17,9 @@
 
 namespace phitap::cli {
 namespace {
+
+// More than this would scroll away.
+constexpr size_t kMostGroups = 16;
 
 enum class View { kLens, kTopK, kVocabulary, kAttention, kStrips };
 
@@ -88,7 +93,8 @@ std::string Counted(int64_t count, absl::string_view noun) {
 
 std::vector<int32_t> IdsToName(const std::vector<TracedGroup>& groups) {
   std::set<int32_t> ids;
-  for (const TracedGroup& group : groups) {
+  const size_t shown = std::min(groups.size(), kMostGroups);
+  for (const TracedGroup& group : absl::MakeSpan(groups).first(shown)) {
     const std::vector<int32_t> some = IdsOf(group);
     ids.insert(some.begin(), some.end());
   }
@@ -118,12 +124,18 @@ std::string RenderRuns(const client::Trace& trace, const Terminal& terminal) {
 std::string RenderGroups(const std::vector<TracedGroup>& groups,
                          const TokenNames& names, const Terminal& terminal) {
   std::string text;
-  for (const TracedGroup& group : groups) {
+  const size_t shown = std::min(groups.size(), kMostGroups);
+  for (const TracedGroup& group : absl::MakeSpan(groups).first(shown)) {
     absl::StrAppend(&text, "\n",
                     Painted(absl::StrCat(group.capture->label(), ", run ",
                                          group.run->label),
                             {.dim = true}, terminal.colors),
                     "\n", RenderGroup(group, names, terminal));
+  }
+  if (shown < groups.size()) {
+    absl::StrAppend(&text, "\n(", groups.size() - shown,
+                    " more captures and runs are not shown: see --json and "
+                    "--out)\n");
   }
   return text;
 }

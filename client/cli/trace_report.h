@@ -21,7 +21,7 @@ std::vector<int32_t> IdsToName(const std::vector<TracedGroup>& groups);
 std::string RenderRuns(const client::Trace& trace, const Terminal& terminal);
 
 // Each group as what it is: a lens table, likeliest tokens, attention
-// heatmaps, or strips.
+// heatmaps, or strips. Of many groups the first.
 std::string RenderGroups(const std::vector<TracedGroup>& groups,
                          const TokenNames& names, const Terminal& terminal);
 

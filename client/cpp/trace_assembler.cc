@@ -113,6 +113,11 @@ absl::Status TraceAssembler::AddTensor(const v1::TensorDescriptor& tensor) {
     return absl::DataLossError(
         absl::StrCat(Describe(tensor), ": ", dtype.status().message()));
   }
+  if (tensor.dimension_names_size() != tensor.shape_size()) {
+    return absl::DataLossError(absl::StrCat(
+        Describe(tensor), " has ", tensor.shape_size(), " dimensions and ",
+        tensor.dimension_names_size(), " names for them"));
+  }
   if (BytesOf(tensor, *dtype) != tensor.size_bytes()) {
     return absl::DataLossError(
         absl::StrCat(Describe(tensor), ": its shape and its ",

@@ -3,15 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <memory>
 #include <thread>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
-#include "grpcpp/server.h"
-#include "grpcpp/server_builder.h"
 #include "tests/support/status_matchers.h"
+#include "tests/unit/client/canned_server.h"
 #include "tests/unit/client/small_streams.h"
 
 namespace phitap::client {
@@ -19,40 +15,11 @@ namespace {
 
 using testing::HasSubstr;
 
-// Answers every Trace with the same messages and status.
-class CannedService : public v1::ActivationService::Service {
- public:
-  std::vector<v1::TraceResponse> messages;
-  grpc::Status status;
-  // Whether to wait for the client to go before it ends.
-  bool waits = false;
-  absl::Notification sent;
-
-  grpc::Status Trace(grpc::ServerContext* context, const v1::TraceRequest*,
-                     grpc::ServerWriter<v1::TraceResponse>* writer) override {
-    for (const v1::TraceResponse& message : messages) writer->Write(message);
-    if (!waits) return status;
-    sent.Notify();
-    while (!context->IsCancelled()) std::this_thread::yield();
-    return grpc::Status(grpc::StatusCode::CANCELLED, "the caller went");
-  }
-};
-
 class ClientTest : public testing::Test {
  protected:
-  ClientTest() {
-    int port = 0;
-    grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
-                             &port);
-    builder.RegisterService(&service_);
-    server_ = builder.BuildAndStart();
-    address_ = absl::StrCat("127.0.0.1:", port);
-  }
-  ~ClientTest() override { server_->Shutdown(); }
-
   absl::StatusOr<phitap::client::Trace> Trace(const CallOptions& options = {}) {
-    absl::StatusOr<Client> client = Client::Connect({.address = address_});
+    absl::StatusOr<Client> client =
+        Client::Connect({.address = server_.address()});
     if (!client.ok()) return client.status();
     return client->Trace(v1::TraceRequest(), options,
                          [this](const TraceProgress& progress) {
@@ -60,9 +27,8 @@ class ClientTest : public testing::Test {
                          });
   }
 
-  CannedService service_;
-  std::unique_ptr<grpc::Server> server_;
-  std::string address_;
+  CannedServer server_;
+  CannedService& service_ = server_.service();
   std::vector<TraceProgress> progress_;
 };
 
@@ -158,7 +124,8 @@ TEST_F(ClientTest, EndsAtItsDeadline) {
 }
 
 TEST_F(ClientTest, ReportsWhatAServerDoesNotImplement) {
-  const absl::StatusOr<Client> client = Client::Connect({.address = address_});
+  const absl::StatusOr<Client> client =
+      Client::Connect({.address = server_.address()});
   ASSERT_THAT(client, IsOk());
   EXPECT_THAT(client->ListModels(),
               StatusIs(absl::StatusCode::kUnimplemented, testing::_));
@@ -166,20 +133,11 @@ TEST_F(ClientTest, ReportsWhatAServerDoesNotImplement) {
 
 TEST(ClientConnect, FailsAtOnceWhereNobodyListens) {
   // A port that was free a moment ago.
-  int port = 0;
-  {
-    CannedService service;
-    grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
-                             &port);
-    builder.RegisterService(&service);
-    builder.BuildAndStart()->Shutdown();
-  }
+  const std::string address = CannedServer().address();
   const absl::Time start = absl::Now();
-  EXPECT_THAT(Client::Connect({.address = absl::StrCat("127.0.0.1:", port),
-                               .connect_timeout = absl::Minutes(1)}),
-              StatusIs(absl::StatusCode::kUnavailable,
-                       HasSubstr(absl::StrCat("127.0.0.1:", port))));
+  EXPECT_THAT(Client::Connect(
+                  {.address = address, .connect_timeout = absl::Minutes(1)}),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr(address)));
   EXPECT_LT(absl::Now() - start, absl::Seconds(30));
 }
 

@@ -1,11 +1,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <string>
 
 #include "nlohmann/json.hpp"
+#include "tests/unit/client/canned_server.h"
 #include "tests/unit/client/served_model.h"
+#include "tests/unit/client/small_streams.h"
 
 namespace phitap {
 namespace {
@@ -29,7 +33,7 @@ class ServedCli : public testing::Test {
   void SetUp() override { ASSERT_NE(server_->address(), "") << server_->log(); }
 
   static CommandResult Phitap(const std::vector<std::string>& arguments) {
-    return RunCommand(PHITAP, arguments, server_->address());
+    return Command(PHITAP, arguments, server_->address()).Finish();
   }
 
   // The document of a command that must succeed.
@@ -165,19 +169,67 @@ TEST_F(ServedCli, CompletesHookPointsInBash) {
       "complete_words phitap trace --model ''\n"
       "complete_words phitap trace --dtype f\n"
       "complete_words phitap trace --num\n";
-  EXPECT_EQ(RunCommand("/bin/bash", {"-c", script}, server_->address()).output,
-            "trace\n"
-            "layers.3.attention_qkv layers.3.attention_queries_pre_rotary "
-            "layers.3.attention_queries\n"
-            "logits\n"
-            "positions=\n"
-            "demo\n"
-            "f32 f16\n"
-            "--numerics\n");
+  EXPECT_EQ(
+      Command("/bin/bash", {"-c", script}, server_->address()).Finish().output,
+      "trace\n"
+      "layers.3.attention_qkv layers.3.attention_queries_pre_rotary "
+      "layers.3.attention_queries\n"
+      "logits\n"
+      "positions=\n"
+      "demo\n"
+      "f32 f16\n"
+      "--numerics\n");
+}
+
+TEST(UnservedCli, CancelsItsCallOnCtrlC) {
+  client::CannedServer server;
+  server.service().messages = client::SmallStream().messages;
+  server.service().messages.pop_back();
+  server.service().waits = true;
+  Command command(PHITAP, {"trace", "-t", "1", "-c", "x"}, server.address());
+  server.service().sent.WaitForNotification();
+  command.Send(SIGINT);
+  const CommandResult result = command.Finish();
+  EXPECT_EQ(result.exit_status, 130);
+  EXPECT_EQ(result.errors, "phitap: cancelled\n");
+  // The server saw the call end.
+  server.service().ended.WaitForNotification();
+}
+
+TEST(UnservedCli, FailsWhereTheDeadlinePasses) {
+  client::CannedServer server;
+  server.service().waits = true;
+  const CommandResult result =
+      Command(PHITAP, {"trace", "-t", "1", "-c", "x", "--timeout", "0.2"},
+              server.address())
+          .Finish();
+  EXPECT_EQ(result.exit_status, 1);
+  EXPECT_EQ(result.errors,
+            "phitap: DEADLINE_EXCEEDED: no full answer within --timeout 0.2 "
+            "s\n");
+}
+
+TEST(UnservedCli, FailsWhereARunFailed) {
+  client::CannedServer server;
+  client::SmallStream stream;
+  v1::TraceSummary& summary =
+      *stream.messages[client::SmallStream::kSummary].mutable_summary();
+  summary.mutable_runs(0)->set_code(8);
+  summary.mutable_runs(0)->set_message("no room");
+  server.service().messages = stream.messages;
+  const std::string path = testing::TempDir() + "/failed_run.safetensors";
+  const CommandResult result =
+      Command(PHITAP, {"trace", "-t", "1", "-c", "x", "--out", path},
+              server.address())
+          .Finish();
+  EXPECT_EQ(result.exit_status, 1);
+  EXPECT_EQ(result.errors, "phitap: RESOURCE_EXHAUSTED: run 0: no room\n");
+  EXPECT_FALSE(std::filesystem::exists(path));
 }
 
 TEST(UnservedCli, SaysHowToStartAServer) {
-  const CommandResult result = RunCommand(PHITAP, {"models"}, "127.0.0.1:1");
+  const CommandResult result =
+      Command(PHITAP, {"models"}, "127.0.0.1:1").Finish();
   EXPECT_EQ(result.exit_status, 3);
   EXPECT_THAT(result.errors,
               AllOf(HasSubstr("127.0.0.1:1"), HasSubstr("phitapd --model")));
@@ -194,7 +246,8 @@ TEST(UnservedCli, EndsWithTwoOnWrongUsage) {
            {"trace", "-t", "1", "-c", "logits", "--timeout", "-1"},
            {"tokenize"},
            {"models", "--server", "nowhere"}}) {
-    const CommandResult result = RunCommand(PHITAP, arguments, "127.0.0.1:1");
+    const CommandResult result =
+        Command(PHITAP, arguments, "127.0.0.1:1").Finish();
     EXPECT_EQ(result.exit_status, 2) << testing::PrintToString(arguments);
     EXPECT_NE(result.errors, "");
   }
@@ -204,7 +257,7 @@ TEST(UnservedCli, HelpsWithExamples) {
   for (const char* command : {"models", "hooks", "tokenize", "detokenize",
                               "plan", "trace", "completion"}) {
     const CommandResult result =
-        RunCommand(PHITAP, {command, "--help"}, "127.0.0.1:1");
+        Command(PHITAP, {command, "--help"}, "127.0.0.1:1").Finish();
     EXPECT_EQ(result.exit_status, 0);
     EXPECT_THAT(result.output, HasSubstr("Examples:\n  ")) << command;
   }

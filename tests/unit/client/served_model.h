@@ -38,11 +38,22 @@ struct CommandResult {
   std::string errors;
 };
 
-// Runs a program with these arguments and, besides the usual environment,
+// A program that runs with these arguments and, besides the usual environment,
 // PHITAP_SERVER.
-CommandResult RunCommand(const std::string& program,
-                         const std::vector<std::string>& arguments,
-                         const std::string& server);
+class Command {
+ public:
+  Command(const std::string& program, const std::vector<std::string>& arguments,
+          const std::string& server);
+
+  void Send(int signal) const;
+  // Waits for its end; call once.
+  CommandResult Finish();
+
+ private:
+  pid_t process_ = 0;
+  int output_ = -1;
+  int errors_ = -1;
+};
 
 }  // namespace phitap
 

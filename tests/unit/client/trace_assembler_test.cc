@@ -157,6 +157,16 @@ TEST(TraceAssembler, FailsWhereShapeAndBytesDisagree) {
               IsLost("its shape and its 24 bytes disagree"));
 }
 
+TEST(TraceAssembler, FailsOnADimensionWithoutAName) {
+  SmallStream stream;
+  stream.messages[SmallStream::kTensor]
+      .mutable_tensor()
+      ->mutable_dimension_names()
+      ->RemoveLast();
+  EXPECT_THAT(Assemble(stream.messages),
+              IsLost("has 2 dimensions and 1 names for them"));
+}
+
 TEST(TraceAssembler, FailsOnAShapeThatOverflows) {
   SmallStream stream;
   v1::TensorDescriptor& tensor =

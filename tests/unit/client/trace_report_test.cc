@@ -129,8 +129,8 @@ TEST(RenderGroups, ShowsTheLikeliestTokensOfLogits) {
             TensorOf<float>(DType::kF32, {1, 3}, {0, 0.6931472F, 0}));
   EXPECT_EQ(small.Render(),
             "\nlogits, run 0\n"
-            "logits   #1           #2        #3\n"
-            "1 ·Mary  ·John 50.0%  #0 25.0%  ·Mary 25.0%\n");
+            "hook point  at       #1           #2        #3\n"
+            "logits      1 ·Mary  ·John 50.0%  #0 25.0%  ·Mary 25.0%\n");
 }
 
 TEST(RenderGroups, ShowsTheLargestEntries) {
@@ -145,10 +145,10 @@ TEST(RenderGroups, ShowsTheLargestEntries) {
             TensorOf<int32_t>(DType::kI32, {3, 1}, {1, 200, 3}));
   EXPECT_EQ(small.Render(),
             "\nlayers.0.mlp_neurons, run 0\n"
-            "layers.0.mlp_neurons  #1\n"
-            "0 When                1 1.5\n"
-            "1 ·Mary               200 2\n"
-            "2 \\n                  3 -3\n");
+            "hook point            at       #1\n"
+            "layers.0.mlp_neurons  0 When   1 1.5\n"
+            "layers.0.mlp_neurons  1 ·Mary  200 2\n"
+            "layers.0.mlp_neurons  2 \\n     3 -3\n");
 }
 
 TEST(RenderGroups, ShowsAttentionAsAHeatmap) {
@@ -196,10 +196,10 @@ TEST(RenderGroups, ShowsAnythingElseAsAStripOfNorms) {
   EXPECT_EQ(
       small.Render(),
       "\nlayers.*.layer_output, run 0\n"
-      "tensor                 shape   type     at each position  from, to\n"
-      "layers.0.layer_output  [3, 3]  float32  ▄ █               0 to 10\n"
+      "tensor                 shape   type     norms or values  from, to\n"
+      "layers.0.layer_output  [3, 3]  float32  ▄ █              0 to 10\n"
       "\nnext, run 0\n"
-      "tensor                 shape  type      at each position  from, to\n"
+      "tensor                 shape  type      norms or values  from, to\n"
       "layers.1.layer_output  [2]    bfloat16  1 -2.5\n");
 }
 
