@@ -8,66 +8,70 @@ namespace phitap::cli {
 namespace {
 
 // The scripts ask the server for names as the user types; where none answers
-// they offer nothing. `=` and `@` end a word in bash, so that a capture's hook
-// point and its options are completed one after the other.
-constexpr char kBash[] =
-    R"sh(# phitap completion for bash: eval "$(phitap completion bash)"
-_phitap_offer() {
-  local word current="$1"
-  shift
-  for word in "$@"; do
-    [[ $word == "$current"* ]] && COMPREPLY+=("$word")
-  done
+// they offer nothing.
+constexpr char kBash[] = R"sh(# phitap completion for bash: eval "$(phitap completion bash)"
+_phitap_ask() {
+  phitap "$@" --names --timeout 2 2>/dev/null
 }
-_phitap_hooks() {
-  local name current="$1" layers=""
-  [[ $current =~ ^layers\.([^.]+)\. ]] && layers="${BASH_REMATCH[1]}"
-  while IFS= read -r name; do
-    [[ -n $layers ]] && name="${name/'*'/$layers}"
-    [[ $name == "$current"* ]] && COMPREPLY+=("$name")
-  done < <(phitap hooks --names --timeout 2 2>/dev/null)
-}
-_phitap() {
-  local current="${COMP_WORDS[COMP_CWORD]}" i=$COMP_CWORD flag=""
-  COMPREPLY=()
-  compopt -o nospace 2>/dev/null
-  if ((COMP_CWORD == 1)); then
-    _phitap_offer "$current" models hooks tokenize detokenize plan trace completion
-    compopt +o nospace 2>/dev/null
+# Whole words that a capture may go on as.
+_phitap_captures() {
+  local word="$1" label="" layers="" name
+  if [[ $word == *@* ]]; then
+    for name in positions token-ids heads features queries keys reduce lens lens-normed dtype runs; do
+      echo "${word%@*}@$name="
+    done
     return
   fi
-  [[ $current == "=" || $current == "@" ]] && { flag="$current"; current=""; }
-  while ((i > 1)) && [[ -z $flag || $flag == "=" || $flag == "@" ]]; do
-    ((i--))
-    case "${COMP_WORDS[i]}" in
-      @) [[ -z $flag ]] && flag="@" ;;
-      =) [[ -z $flag ]] && flag="=" ;;
-      -*) flag="${COMP_WORDS[i]}$flag" ;;
-      *) [[ -z $flag ]] && { flag="none"; } ;;
-    esac
-  done
+  [[ $word == *=* ]] && label="${word%%=*}="
+  [[ ${word#"$label"} =~ ^layers\.([^.]+)\. ]] && layers="${BASH_REMATCH[1]}"
+  while IFS= read -r name; do
+    [[ -n $layers ]] && name="${name/'*'/$layers}"
+    echo "$label$name"
+  done < <(_phitap_ask hooks)
+}
+_phitap_candidates() {
+  local command="$1" flag="$2" word="$3"
   case "$flag" in
-    --capture@ | -c@)
-      _phitap_offer "$current" positions= token-ids= heads= features= queries= keys= reduce= lens= lens-normed= dtype= runs= ;;
-    --capture* | -c*) _phitap_hooks "$current" ;;
-    --model* | -m*)
-      mapfile -t names < <(phitap models --names --timeout 2 2>/dev/null)
-      _phitap_offer "$current" "${names[@]}" ;;
-    --reduce*) _phitap_offer "$current" mean norm topk: ;;
-    --dtype*) _phitap_offer "$current" f32 f16 bf16 ;;
-    --numerics*) _phitap_offer "$current" causal transformers ;;
-    --attention*) _phitap_offer "$current" sdpa eager ;;
-    --out* | -o* | --chat*) compopt -o default +o nospace 2>/dev/null ;;
+    -c | --capture) _phitap_captures "$word" ;;
+    -m | --model) _phitap_ask models ;;
+    --reduce) printf '%s\n' mean norm topk: ;;
+    --dtype) printf '%s\n' f32 f16 bf16 ;;
+    --numerics) printf '%s\n' causal transformers ;;
+    --attention) printf '%s\n' sdpa eager ;;
+    --color) printf '%s\n' auto always never ;;
+    -o | --out | --chat) compgen -f -- "$word" ;;
     *)
-      if [[ $current == -* ]]; then
-        _phitap_offer "$current" --server --json --timeout --color --help --model --prompt --tokens --chat --capture --positions --token-ids --heads --features --queries --keys --reduce --lens --lens-normed --dtype --runs --numerics --attention --isolate --out --values --names --printout
-      elif [[ ${COMP_WORDS[1]} == hooks ]]; then
-        mapfile -t names < <(phitap models --names --timeout 2 2>/dev/null)
-        _phitap_offer "$current" "${names[@]}"
-      elif [[ ${COMP_WORDS[1]} == completion ]]; then
-        _phitap_offer "$current" bash zsh fish
+      if [[ -z $command ]]; then
+        printf '%s\n' models hooks tokenize detokenize plan trace completion
+      elif [[ $word == -* ]]; then
+        printf -- '--%s\n' server json timeout color help model prompt tokens chat capture positions token-ids heads features queries keys reduce lens lens-normed dtype runs numerics attention isolate out values names printout
+      elif [[ $command == hooks ]]; then
+        _phitap_ask models
+      elif [[ $command == completion ]]; then
+        printf '%s\n' bash zsh fish
       fi ;;
   esac
+}
+_phitap() {
+  local line="${COMP_LINE:0:COMP_POINT}" word flag quote="" skip=0 tail candidate words
+  word="${line##*[[:space:]]}"
+  read -ra words <<<"${line%"$word"}"
+  flag="${words[-1]}"
+  [[ $word == --*=* ]] && { flag="${word%%=*}" word="${word#*=}"; }
+  [[ $word == [\'\"]* ]] && { quote="${word:0:1}" word="${word:1}"; }
+  # Outside quotes bash replaces only what follows the last `=` or `:`, or
+  # starts at the last `@`.
+  if [[ -z $quote ]]; then
+    tail="${word##*[@=:]}"
+    skip=$((${#word} - ${#tail}))
+    ((skip > 0)) && [[ ${word:skip-1:1} == "@" ]] && ((skip--))
+  fi
+  COMPREPLY=()
+  while IFS= read -r candidate; do
+    [[ $candidate == "$word"* ]] && COMPREPLY+=("${candidate:skip}")
+  done < <(_phitap_candidates "${words[1]}" "$flag" "$word")
+  # More may follow these.
+  [[ ${COMPREPLY[0]} == *[=:] ]] && compopt -o nospace 2>/dev/null
 }
 complete -F _phitap phitap
 )sh";
@@ -76,12 +80,14 @@ constexpr char kZsh[] =
     R"sh(# phitap completion for zsh: eval "$(phitap completion zsh)"
 _phitap_hooks() {
   local -a names
-  local layers=""
-  names=(${(f)"$(phitap hooks --names --timeout 2 2>/dev/null)"})
-  # After NAME= and before @, the hook point itself.
+  if [[ $PREFIX == *@* ]]; then
+    compset -P '*@'
+    compadd -S '' positions= token-ids= heads= features= queries= keys= reduce= lens= lens-normed= dtype= runs=
+    return
+  fi
   compset -P '*='
-  [[ $PREFIX =~ '^layers\.([^.]+)\.' ]] && layers="$match[1]"
-  [[ -n $layers ]] && names=("${names[@]/\*/$layers}")
+  names=(${(f)"$(phitap hooks --names --timeout 2 2>/dev/null)"})
+  [[ $PREFIX =~ '^layers\.([^.]+)\.' ]] && names=("${names[@]/\*/$match[1]}")
   compadd -S '' -a names
 }
 _phitap_models() {
@@ -120,10 +126,19 @@ compdef _phitap phitap
 constexpr char kFish[] =
     R"sh(# phitap completion for fish: phitap completion fish | source
 function __phitap_hooks
-  set -l layers (string match -r '^layers\.([^.]+)\.' -- (commandline -ct))[2]
+  set -l token (commandline -ct)
+  if string match -q '*@*' -- $token
+    set -l before (string replace -r '[^@]*$' '' -- $token)
+    for option in positions token-ids heads features queries keys reduce lens lens-normed dtype runs
+      echo "$before$option="
+    end
+    return
+  end
+  set -l label (string match -r '^[^=]*=' -- $token)
+  set -l layers (string match -r '^(?:[^=]*=)?layers\.([^.]+)\.' -- $token)[2]
   for name in (phitap hooks --names --timeout 2 2>/dev/null)
     test -n "$layers"; and set name (string replace '*' $layers -- $name)
-    echo $name
+    echo "$label$name"
   end
 end
 function __phitap_models

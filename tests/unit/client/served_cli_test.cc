@@ -153,29 +153,40 @@ TEST_F(ServedCli, PutsARefusalIntoTheDocument) {
   EXPECT_EQ(json::parse(result.output)["error"]["code"], "NOT_FOUND");
 }
 
+// What bash would put in place of the end of a line.
 TEST_F(ServedCli, CompletesHookPointsInBash) {
   const std::string script =
       "PATH=$(dirname " PHITAP
       "):$PATH\n"
       "source <(phitap completion bash)\n"
-      "complete_words() {\n"
-      "  COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); _phitap 2>/dev/null\n"
+      "complete_line() {\n"
+      "  COMP_LINE=\"$1\"; COMP_POINT=${#1}; _phitap\n"
       "  echo \"${COMPREPLY[*]}\"\n"
       "}\n"
-      "complete_words phitap tr\n"
-      "complete_words phitap trace --capture layers.3.attention_q\n"
-      "complete_words phitap trace -c name = logi\n"
-      "complete_words phitap trace -c logits @ pos\n"
-      "complete_words phitap trace --model ''\n"
-      "complete_words phitap trace --dtype f\n"
-      "complete_words phitap trace --num\n";
+      "complete_line 'phitap tr'\n"
+      "complete_line 'phitap trace --capture layers.3.attention_q'\n"
+      "complete_line 'phitap trace -c name=logi'\n"
+      "complete_line 'phitap trace --capture=logi'\n"
+      "complete_line 'phitap trace -c logits@pos'\n"
+      "complete_line 'phitap trace -c logits@heads=1@le'\n"
+      "complete_line \"phitap trace -c 'a=layers.*.mlp_n\"\n"
+      "complete_line \"phitap trace -c 'a=layers.*.mlp_neurons@q\"\n"
+      "complete_line 'phitap trace --model '\n"
+      "complete_line 'phitap hooks '\n"
+      "complete_line 'phitap trace --dtype f'\n"
+      "complete_line 'phitap trace -p x --num'\n";
   EXPECT_EQ(
       Command("/bin/bash", {"-c", script}, server_->address()).Finish().output,
       "trace\n"
       "layers.3.attention_qkv layers.3.attention_queries_pre_rotary "
       "layers.3.attention_queries\n"
       "logits\n"
-      "positions=\n"
+      "logits\n"
+      "@positions=\n"
+      "@lens= @lens-normed=\n"
+      "a=layers.*.mlp_norm_output a=layers.*.mlp_neurons\n"
+      "a=layers.*.mlp_neurons@queries=\n"
+      "demo\n"
       "demo\n"
       "f32 f16\n"
       "--numerics\n");
