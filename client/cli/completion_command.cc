@@ -9,7 +9,8 @@ namespace {
 
 // The scripts ask the server for names as the user types; where none answers
 // they offer nothing.
-constexpr char kBash[] = R"sh(# phitap completion for bash: eval "$(phitap completion bash)"
+constexpr char kBash[] =
+    R"sh(# phitap completion for bash: eval "$(phitap completion bash)"
 _phitap_ask() {
   phitap "$@" --names --timeout 2 2>/dev/null
 }

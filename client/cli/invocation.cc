@@ -40,13 +40,14 @@ void Invocation::Print(absl::string_view text) const {
   std::cout << text << std::flush;
 }
 
-void Invocation::PrintJson(const Json& document) const {
+void Invocation::PrintJson(const Json& document) {
+  has_printed_json_ = true;
   std::cout << document.dump(kIndent, ' ', /*ensure_ascii=*/false,
                              Json::error_handler_t::replace)
             << std::endl;
 }
 
-int Invocation::Run() const {
+int Invocation::Run() {
   if (work_ == nullptr) {
     Print(text_);
     return kExitOk;
@@ -76,12 +77,12 @@ int Invocation::Run() const {
   return Fail(status, kExitFailed);
 }
 
-int Invocation::Fail(const absl::Status& status, int exit_status) const {
+int Invocation::Fail(const absl::Status& status, int exit_status) {
   const std::string code = absl::StatusCodeToString(status.code());
   const std::string message(status.message());
   std::cerr << Painted("phitap:", {.bold = true}, errors().colors) << " "
             << code << ": " << message << std::endl;
-  if (flags_.json) {
+  if (flags_.json && !has_printed_json_) {
     PrintJson(Json{{"error", {{"code", code}, {"message", message}}}});
   }
   return exit_status;

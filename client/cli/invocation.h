@@ -40,8 +40,8 @@ class Invocation {
   Terminal errors() const;
 
   void Print(absl::string_view text) const;
-  // The one document of `--json`.
-  void PrintJson(const Json& document) const;
+  // The one document of `--json`; call at most once.
+  void PrintJson(const Json& document);
 
   // What a command does once it is connected.
   using Work = std::function<absl::Status(const client::Client&)>;
@@ -51,15 +51,17 @@ class Invocation {
   void SetText(std::string text) { text_ = std::move(text); }
 
   // Connects, works, and says what went wrong. Returns the exit status.
-  int Run() const;
+  int Run();
 
  private:
-  int Fail(const absl::Status& status, int exit_status) const;
+  int Fail(const absl::Status& status, int exit_status);
 
   client::Cancellation* const cancellation_;
   GlobalFlags flags_;
   Work work_;
   std::string text_;
+  // A failure that comes after the document is not added to it.
+  bool has_printed_json_ = false;
 };
 
 }  // namespace phitap::cli

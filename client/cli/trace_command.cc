@@ -143,6 +143,9 @@ void AddTraceCommand(CLI::App* app, Invocation* invocation) {
                     "With --json: the numbers themselves, too");
   command->footer(absl::StrCat(kCaptureGrammar, kExamples));
   command->callback([flags, invocation] {
+    if (flags->values && !invocation->flags().json) {
+      throw CLI::ValidationError("--values: it needs --json");
+    }
     absl::StatusOr<TraceInput> input = ReadTraceFlags(flags->trace);
     if (!input.ok()) {
       throw CLI::ValidationError(std::string(input.status().message()));

@@ -52,6 +52,15 @@ using ProgressCallback = std::function<void(const TraceProgress&)>;
 
 // A connection. Every call returns the server's status where it refuses, with
 // its message. Thread-safe; copies share the connection.
+//
+//   ASSIGN_OR_RETURN(Client client, Client::Connect({}));
+//   ASSIGN_OR_RETURN(Trace trace, client.Trace(ToRequest(
+//       {.runs = {TextRun("When Mary and John went")},
+//        .captures = {{.hook_points = "layers.*.layer_output"},
+//                     {.hook_points = "logits",
+//                      .positions = Indices({-1})}}})));
+//   ASSIGN_OR_RETURN(const TracedTensor* logits,
+//                    trace.Find({.label = "logits"}));
 class Client {
  public:
   // INVALID_ARGUMENT for a malformed address; UNAVAILABLE where nobody answers.

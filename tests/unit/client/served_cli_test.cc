@@ -236,6 +236,12 @@ TEST(UnservedCli, FailsWhereARunFailed) {
   EXPECT_EQ(result.exit_status, 1);
   EXPECT_EQ(result.errors, "phitap: RESOURCE_EXHAUSTED: run 0: no room\n");
   EXPECT_FALSE(std::filesystem::exists(path));
+  const CommandResult as_json =
+      Command(PHITAP, {"trace", "-t", "1", "-c", "x", "--json"},
+              server.address())
+          .Finish();
+  EXPECT_EQ(as_json.exit_status, 1);
+  EXPECT_EQ(json::parse(as_json.output)["runs"][0]["status"]["code"], 8);
 }
 
 TEST(UnservedCli, SaysHowToStartAServer) {
@@ -255,6 +261,7 @@ TEST(UnservedCli, EndsWithTwoOnWrongUsage) {
            {"trace", "-t", "x", "-c", "logits"},
            {"trace", "-t", "1", "-c", "logits@bad=1"},
            {"trace", "-t", "1", "-c", "logits", "--timeout", "-1"},
+           {"trace", "-t", "1", "-c", "logits", "--values"},
            {"tokenize"},
            {"models", "--server", "nowhere"}}) {
     const CommandResult result =
