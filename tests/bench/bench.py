@@ -26,11 +26,12 @@ class Extent:
 
     rounds: int
     small_traces: int
+    streams: int
     streamed_positions: int
 
 
-QUICK = Extent(rounds=1, small_traces=50, streamed_positions=512)
-WHOLE = Extent(rounds=7, small_traces=300, streamed_positions=4000)
+QUICK = Extent(rounds=1, small_traces=50, streams=2, streamed_positions=512)
+WHOLE = Extent(rounds=7, small_traces=300, streams=25, streamed_positions=1000)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,10 +94,10 @@ class Bench:
         )
 
     def rounds(
-        self, actions: dict[str, Callable[[], dict]]
+        self, count: int, actions: dict[str, Callable[[], dict]]
     ) -> dict[str, list[dict]]:
         taken: dict[str, list[dict]] = {name: [] for name in actions}
-        for number in range(self.extent.rounds + 1):
+        for number in range(count + 1):
             for name in sorted(actions, reverse=number % 2 == 1):
                 time.sleep(SETTLE_S)
                 answer = actions[name]()

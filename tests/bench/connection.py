@@ -88,6 +88,7 @@ def measure_stream(bench: Bench, model: Model) -> None:
     ):
         neighbours = sides.Neighbours([server.id, client.id])
         taken = bench.rounds(
+            bench.extent.streams,
             {
                 "raw": lambda: client.ask(
                     do="raw_stream", size_bytes=size, repeats=1
@@ -96,7 +97,7 @@ def measure_stream(bench: Bench, model: Model) -> None:
                     do="trace", hook_points="logits", ids=ids, repeats=1
                 ),
                 "python": lambda: python_stream(python_client, ids),
-            }
+            },
         )
         raw = [size / second for second in seconds(taken["raw"])]
         cpp, python = rates(taken["c++"]), rates(taken["python"])

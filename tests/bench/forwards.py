@@ -76,6 +76,7 @@ def measure_comparisons(bench: Bench, model: Model) -> None:
             )
             tokens = len(comparison.phitap["ids"])
             taken = bench.rounds(
+                bench.extent.rounds,
                 {
                     "matmul": lambda: transformers.ask(
                         do="matmul", rows=tokens
@@ -86,7 +87,7 @@ def measure_comparisons(bench: Bench, model: Model) -> None:
                     "transformers": lambda: transformers.ask(
                         **comparison.transformers
                     ),
-                }
+                },
             )
             report_comparison(model, comparison, taken, neighbours.cores())
         measure_memory(model, server, client)
