@@ -53,7 +53,7 @@ main() {
     build >&2
     binaries=build/release/bin
   fi
-  [ -x "$binaries/phitapd" ] && [ -x "$binaries/bench_client" ] || fail "no phitapd and bench_client in $binaries"
+  [[ -x $binaries/phitapd && -x $binaries/bench_client ]] || fail "no phitapd and bench_client in $binaries"
   make_model "$models/m8"
   make_model "$models/tiny" --tiny --dtype float32
   [ -z "$full" ] || { make_model "$models/m32" --layers 32; measure+=(--full "$models/m32"); }
