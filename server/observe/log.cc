@@ -57,7 +57,7 @@ std::string Dump(const Json& json) {
 
 std::string TextOf(const LogField& field) {
   const auto* text = std::get_if<std::string>(&field.value);
-  const bool plain = text != nullptr && !text->empty() &&
+  const bool plain = text != nullptr &&
                      text->find_first_of(" \"\\=\n\r\t") == std::string::npos;
   return plain ? *text : Dump(ToJson(field));
 }
@@ -107,6 +107,7 @@ std::string Format(const LogLine& line, LogFormat format) {
   std::string text =
       absl::StrCat(time, " ", NameOf(line.level), " ", line.message);
   for (const LogField& field : line.fields) {
+    if (field.value == LogField{.value = ""}.value) continue;
     absl::StrAppend(&text, " ", field.name, "=", TextOf(field));
   }
   return text;

@@ -70,7 +70,8 @@ struct LogLine {
 };
 
 // The line as it is written, without a newline: `TIME LEVEL MESSAGE name=value
-// …` (values with spaces or quotes as JSON strings), or one JSON object.
+// …` (values with spaces or quotes as JSON strings, empty ones left out), or
+// one JSON object.
 std::string Format(const LogLine& line, LogFormat format);
 
 }  // namespace phitap

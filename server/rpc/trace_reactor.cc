@@ -187,8 +187,9 @@ void TraceReactor::OnCancel() {
 
 void TraceReactor::Check(absl::Time now) {
   std::unique_lock lock(mutex_);
-  if (self_ == nullptr) return;
+  if (self_ == nullptr || stalled_) return;
   if (write_pending_ && now - last_taken_ >= parts_.limits.stall_timeout) {
+    stalled_ = true;
     Log(LogLevel::kWarning, "stream stalled",
         {{log_field::kRequest, request_id_}, {log_field::kModel, model_}});
     // Nothing else ends a write that waits for the reader. gRPC calls the

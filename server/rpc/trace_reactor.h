@@ -89,6 +89,7 @@ class TraceReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   grpc::ByteBuffer writing_;
   bool write_pending_ = false;
   absl::Time last_taken_;
+  bool stalled_ = false;
   bool cancelled_ = false;
   std::optional<absl::Status> end_;
   bool finishing_ = false;

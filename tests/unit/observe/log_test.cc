@@ -33,7 +33,7 @@ TEST(LogFormat, QuotesTextThatWouldNotReadBack) {
   EXPECT_EQ(Line(LogFormat::kText,
                  {{log_field::kError, "a \"b\"\nc"}, {log_field::kField, ""}}),
             "2023-11-14T22:13:20.123Z warning stream stalled "
-            "error=\"a \\\"b\\\"\\nc\" field=\"\"");
+            "error=\"a \\\"b\\\"\\nc\"");
 }
 
 TEST(LogFormat, WritesJsonThatReadsBack) {

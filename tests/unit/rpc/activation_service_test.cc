@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <grpcpp/client_context.h>
-#include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
 #include <xxhash.h>
 
@@ -16,6 +15,7 @@
 #include "server/rpc/grpc_status.h"
 #include "server/rpc/request_id.h"
 #include "tests/support/puppet_server.h"
+#include "tests/support/raw_call.h"
 
 namespace phitap {
 namespace {
@@ -158,6 +158,7 @@ TEST(ActivationService, CancelsAStreamHalfWayThroughATensor) {
 TEST(ActivationService, EndsATraceAtTheDefaultDeadline) {
   PuppetServer server({.limits = {.default_deadline = absl::Seconds(30)}});
   TraceCall call(server, LayerOutputs({3}));
+  call.ReadUpTo(v1::TraceResponse::kHeader);
   const std::vector<WaveRow> rows = server.stage().Await();
   server.clock().Advance(absl::Seconds(29));
   server.watch().CheckAll();
@@ -172,7 +173,7 @@ TEST(ActivationService, CutsTheClientsDeadlineToTheLongest) {
   PuppetServer server({.limits = {.max_deadline = absl::Seconds(5)}});
   TraceCall call(server, LayerOutputs({3}),
                  std::chrono::system_clock::now() + std::chrono::hours(1));
-  server.stage().Await();
+  call.ReadUpTo(v1::TraceResponse::kHeader);
   server.clock().Advance(absl::Seconds(5));
   server.watch().CheckAll();
   EXPECT_EQ(call.Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
@@ -270,28 +271,12 @@ TEST(ActivationService, RefusesFieldsThatItDoesNotKnow) {
   EXPECT_THAT(status.error_message(), HasSubstr("99"));
 }
 
-// Sends `bytes` as the request of Trace.
-grpc::Status TraceBytes(PuppetServer& server, const std::string& bytes) {
-  grpc::GenericStub stub(server.channel());
-  grpc::ClientContext context;
-  grpc::CompletionQueue queue;
-  const grpc::Slice slice(bytes);
-  const grpc::ByteBuffer request(&slice, 1);
-  auto call = stub.PrepareUnaryCall(
-      &context, "/phitap.v1.ActivationService/Trace", request, &queue);
-  grpc::ByteBuffer response;
-  grpc::Status status;
-  call->StartCall();
-  call->Finish(&response, &status, nullptr);
-  void* tag = nullptr;
-  bool ok = false;
-  queue.Next(&tag, &ok);
-  return status;
-}
-
 TEST(ActivationService, RefusesBytesThatAreNoRequest) {
   PuppetServer server;
-  const grpc::Status status = TraceBytes(server, "\x0a\xff\xff");
+  RawCall call(server.channel(), "/phitap.v1.ActivationService/Trace",
+               "\x0a\xff\xff");
+  EXPECT_FALSE(call.Read().has_value());
+  const grpc::Status status = call.Finish();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_THAT(status.error_message(), HasSubstr("TraceRequest"));
 }

@@ -54,7 +54,7 @@ TEST(EncodeChunk, IsReadByTheGeneratedClasses) {
     EXPECT_EQ(response.chunk().tensor(), chunk.tensor);
     EXPECT_EQ(response.chunk().offset_bytes(), chunk.offset_bytes);
     EXPECT_EQ(response.chunk().has_xxh3(), chunk.xxh3.has_value());
-    if (chunk.xxh3) EXPECT_EQ(response.chunk().xxh3(), *chunk.xxh3);
+    EXPECT_EQ(response.chunk().xxh3(), chunk.xxh3.value_or(0));
     ASSERT_EQ(response.chunk().data().size(), size);
     EXPECT_EQ(std::memcmp(response.chunk().data().data(), bytes->data(), size),
               0);
