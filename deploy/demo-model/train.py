@@ -231,7 +231,7 @@ def parse_arguments() -> argparse.Namespace:
         "--out", type=pathlib.Path, default=here, help="checkpoint folder"
     )
     parser.add_argument(
-        "--steps", type=int, default=2200, help="training steps"
+        "--steps", type=int, default=2400, help="training steps"
     )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=1, help="CPU threads")

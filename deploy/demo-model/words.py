@@ -82,6 +82,11 @@ GIFTS = [
     "sold a {thing} to",
     "passed the old {thing} to",
 ]
+ASIDES = [
+    "{name} had a {thing}",
+    "{name} wanted the {thing}",
+    "{name} lost a {thing}",
+]
 GIFT_ENDS = [".", ".", " and left.", " with a smile."]
 REASONS = [
     "{name} went to the {place} because[ {pronoun}] wanted a {thing}.",
