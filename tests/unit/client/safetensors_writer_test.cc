@@ -93,7 +93,17 @@ TEST_F(SafetensorsFile, IsReplacedAsAWholeAndLeavesNothingBeside) {
   EXPECT_EQ(files, 1);
 }
 
-TEST_F(SafetensorsFile, KeepsTheOldOneWhereItCannotBeWritten) {
+TEST_F(SafetensorsFile, LeavesNothingBehindWhereItCannotTakeItsPlace) {
+  const std::string taken = folder_ + "/taken";
+  std::filesystem::create_directories(taken + "/inside");
+  EXPECT_THAT(WriteSafetensors(taken, {}, {}),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("cannot write " + taken)));
+  std::filesystem::remove_all(taken);
+  EXPECT_TRUE(std::filesystem::is_empty(folder_));
+}
+
+TEST_F(SafetensorsFile, NamesAPlaceWhereItCannotBeWritten) {
   EXPECT_THAT(WriteSafetensors(folder_ + "/missing/x", {}, {}),
               StatusIs(absl::StatusCode::kNotFound,
                        HasSubstr("cannot write " + folder_ + "/missing/x")));

@@ -205,8 +205,8 @@ TEST(RenderGroups, ShowsAnythingElseAsAStripOfNorms) {
 
 TEST(RestoreDefaultLabels, LeavesNamesAndSecondReadersAlone) {
   v1::TraceRequest request;
-  request.add_captures()->set_label("layers.*.x");
   request.add_captures()->set_label("mine");
+  request.add_captures()->set_label("layers.*.x");
   request.add_captures()->set_label("layers.*.x@lens=1");
   std::vector<v1::TensorDescriptor> tensors(3);
   std::vector<v1::TensorDescriptor*> pointers;
@@ -215,9 +215,9 @@ TEST(RestoreDefaultLabels, LeavesNamesAndSecondReadersAlone) {
     tensors[i].set_hook_point("layers.0.x");
     pointers.push_back(&tensors[i]);
   }
-  RestoreDefaultLabels(request, {false, true, false}, pointers);
-  EXPECT_EQ(tensors[0].label(), "layers.0.x");
-  EXPECT_EQ(tensors[1].label(), "mine");
+  RestoreDefaultLabels(request, {true, false, false}, pointers);
+  EXPECT_EQ(tensors[0].label(), "mine");
+  EXPECT_EQ(tensors[1].label(), "layers.0.x");
   EXPECT_EQ(tensors[2].label(), "layers.*.x@lens=1");
 }
 
