@@ -45,7 +45,7 @@ _phitap_candidates() {
       if [[ -z $command ]]; then
         printf '%s\n' models hooks tokenize detokenize plan trace completion
       elif [[ $word == -* ]]; then
-        printf -- '--%s\n' server json timeout color help model prompt tokens chat capture positions token-ids heads features queries keys reduce lens lens-normed dtype runs numerics attention isolate out values names printout
+        printf -- '--%s\n' server json timeout color help model prompt tokens chat capture positions token-ids heads features queries keys reduce lens lens-normed dtype runs numerics attention isolate hide position-ids out values names printout skip-special-tokens
       elif [[ $command == hooks ]]; then
         _phitap_ask models
       elif [[ $command == completion ]]; then
@@ -118,6 +118,8 @@ _phitap() {
     '--numerics[whose bits]:whose:(causal transformers)' \
     '--attention[attention]:how:(sdpa eager)' \
     '--isolate[share no batch]' '--values[numbers too]' \
+    '--hide[positions to hide]:set:' '--position-ids[rotary positions]:ids:' \
+    '--skip-special-tokens[leave special tokens out]' \
     '--names[names only]' '--printout[module tree]' \
     '*:argument:_phitap_models'
 }
@@ -161,10 +163,10 @@ complete -c phitap -l reduce -x -a 'mean norm topk:'
 complete -c phitap -l dtype -x -a 'f32 f16 bf16'
 complete -c phitap -l numerics -x -a 'causal transformers'
 complete -c phitap -l attention -x -a 'sdpa eager'
-for flag in positions token-ids heads features queries keys lens lens-normed runs
+for flag in positions token-ids heads features queries keys lens lens-normed runs hide position-ids
   complete -c phitap -l $flag -x
 end
-for flag in isolate values names printout
+for flag in isolate values names printout skip-special-tokens
   complete -c phitap -l $flag
 end
 complete -c phitap -n '__fish_seen_subcommand_from hooks' -a '(__phitap_models)'

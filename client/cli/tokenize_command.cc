@@ -43,6 +43,28 @@ absl::Status Tokenize(const client::Client& client,
   return absl::OkStatus();
 }
 
+struct DetokenizeFlags {
+  std::string model;
+  std::vector<int32_t> ids;
+  bool skip_special_tokens = false;
+};
+
+absl::Status Detokenize(const client::Client& client,
+                        const DetokenizeFlags& flags, Invocation* invocation) {
+  v1::DetokenizeRequest request;
+  request.set_model(flags.model);
+  request.mutable_ids()->Add(flags.ids.begin(), flags.ids.end());
+  request.set_skip_special_tokens(flags.skip_special_tokens);
+  ASSIGN_OR_RETURN(const v1::DetokenizeResponse response,
+                   client.Detokenize(request, invocation->call_options()));
+  if (invocation->flags().json) {
+    invocation->PrintJson(ToJson(response));
+  } else {
+    invocation->Print(response.text() + "\n");
+  }
+  return absl::OkStatus();
+}
+
 v1::TokenizeRequest RequestOf(const TokenizeFlags& flags) {
   v1::TokenizeRequest request;
   request.set_model(flags.model);
@@ -89,25 +111,20 @@ void AddTokenizeCommand(CLI::App* app, Invocation* invocation) {
 void AddDetokenizeCommand(CLI::App* app, Invocation* invocation) {
   CLI::App* command =
       app->add_subcommand("detokenize", "Shows the text of token ids");
-  auto model = std::make_shared<std::string>();
-  auto ids = std::make_shared<std::vector<int32_t>>();
-  command->add_option("--model,-m", *model,
+  auto flags = std::make_shared<DetokenizeFlags>();
+  command->add_option("--model,-m", flags->model,
                       "Model; not needed where the server holds one");
-  command->add_option("ids", *ids, "Token ids")->required()->delimiter(',');
+  command->add_option("ids", flags->ids, "Token ids")
+      ->required()
+      ->delimiter(',');
+  command->add_flag("--skip-special-tokens", flags->skip_special_tokens,
+                    "Leave special tokens out of the text");
   command->footer(
       "Examples:\n  phitap detokenize 1 5 9\n"
       "  phitap detokenize 1,5,9 --json");
-  command->callback([=] {
-    invocation->SetWork([=](const client::Client& client) -> absl::Status {
-      ASSIGN_OR_RETURN(
-          const v1::DetokenizeResponse response,
-          client.Detokenize(*model, *ids, invocation->call_options()));
-      if (invocation->flags().json) {
-        invocation->PrintJson(ToJson(response));
-      } else {
-        invocation->Print(response.text() + "\n");
-      }
-      return absl::OkStatus();
+  command->callback([flags, invocation] {
+    invocation->SetWork([flags, invocation](const client::Client& client) {
+      return Detokenize(client, *flags, invocation);
     });
   });
 }

@@ -30,8 +30,11 @@ TokenNames NamesFor(const std::vector<int32_t>& ids, const std::string& model,
                     const client::Client& client,
                     const Invocation& invocation) {
   if (ids.empty()) return TokenNames();
+  v1::DetokenizeRequest request;
+  request.set_model(model);
+  request.mutable_ids()->Add(ids.begin(), ids.end());
   const absl::StatusOr<v1::DetokenizeResponse> response =
-      client.Detokenize(model, ids, invocation.call_options());
+      client.Detokenize(request, invocation.call_options());
   std::map<int32_t, std::string> texts;
   if (!response.ok()) return TokenNames();
   for (int i = 0; i < response->texts_size(); ++i) {

@@ -47,6 +47,14 @@ void AddPrompts(CLI::App* command, TraceFlags* flags) {
   add("--tokens,-t", &flags->tokens, "IDS", "Token ids, e.g. 1,5,9");
   add("--chat", &flags->chat_files, "FILE",
       "Conversation as JSON, `-` for standard input");
+  command
+      ->add_option("--hide", flags->hidden_positions,
+                   "Positions of every prompt that no query sees, e.g. 0:3")
+      ->type_name("SET");
+  command
+      ->add_option("--position-ids", flags->position_ids,
+                   "Position of every token for the rotary, e.g. 0,1,2,2")
+      ->type_name("IDS");
 }
 
 void AddCaptures(CLI::App* command, TraceFlags* flags) {
@@ -107,6 +115,22 @@ absl::Status ReadPrompts(const TraceFlags& flags, client::TraceCall* call) {
                        .valid = "at least one --prompt, --tokens or --chat"});
 }
 
+absl::Status ReadPromptOptions(const TraceFlags& flags,
+                               client::TraceCall* call) {
+  v1::Prompt options;
+  if (!flags.hidden_positions.empty()) {
+    ASSIGN_OR_RETURN(*options.mutable_hidden_positions(),
+                     ParseIndices(flags.hidden_positions, "--hide"));
+  }
+  if (!flags.position_ids.empty()) {
+    ASSIGN_OR_RETURN(const std::vector<int32_t> ids,
+                     ParseIds(flags.position_ids, "--position-ids"));
+    options.mutable_position_ids()->Add(ids.begin(), ids.end());
+  }
+  for (v1::Run& run : call->runs) run.mutable_prompt()->MergeFrom(options);
+  return absl::OkStatus();
+}
+
 absl::Status ReadCaptures(const TraceFlags& flags, TraceInput* input) {
   client::Read defaults;
   for (const auto& [name, value] : flags.capture_options) {
@@ -153,6 +177,7 @@ absl::StatusOr<TraceInput> ReadTraceFlags(const TraceFlags& flags) {
   TraceInput input;
   input.call.model = flags.model;
   RETURN_IF_ERROR(ReadPrompts(flags, &input.call));
+  RETURN_IF_ERROR(ReadPromptOptions(flags, &input.call));
   RETURN_IF_ERROR(ReadCaptures(flags, &input));
   ASSIGN_OR_RETURN(const v1::Numerics numerics, ReadNumerics(flags.numerics));
   ASSIGN_OR_RETURN(const v1::Attention attention,

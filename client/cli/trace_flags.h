@@ -18,6 +18,9 @@ struct TraceFlags {
   std::vector<std::string> prompts;
   std::vector<std::string> tokens;
   std::vector<std::string> chat_files;
+  // Of every prompt; empty where not given.
+  std::string hidden_positions;
+  std::string position_ids;
   std::vector<std::string> captures;
   // Options for every capture: name and value.
   std::vector<std::pair<std::string, std::string>> capture_options;

@@ -185,12 +185,8 @@ absl::StatusOr<v1::TokenizeResponse> Client::Tokenize(
 }
 
 absl::StatusOr<v1::DetokenizeResponse> Client::Detokenize(
-    absl::string_view model, absl::Span<const int32_t> ids,
-    const CallOptions& options) const {
+    const v1::DetokenizeRequest& request, const CallOptions& options) const {
   Call call(options);
-  v1::DetokenizeRequest request;
-  request.set_model(std::string(model));
-  request.mutable_ids()->Add(ids.begin(), ids.end());
   v1::DetokenizeResponse response;
   RETURN_IF_ERROR(
       FromGrpc(stub_->Detokenize(call.context(), request, &response)));

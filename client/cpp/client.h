@@ -13,7 +13,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "absl/types/span.h"
 #include "client/cpp/cancellation.h"
 #include "client/cpp/trace.h"
 #include "client/cpp/trace_request.h"
@@ -75,7 +74,7 @@ class Client {
       const v1::TokenizeRequest& request,
       const CallOptions& options = {}) const;
   absl::StatusOr<v1::DetokenizeResponse> Detokenize(
-      absl::string_view model, absl::Span<const int32_t> ids,
+      const v1::DetokenizeRequest& request,
       const CallOptions& options = {}) const;
   absl::StatusOr<v1::PlanTraceResponse> PlanTrace(
       const v1::TraceRequest& request, const CallOptions& options = {}) const;

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
@@ -22,6 +23,14 @@ using testing::StartsWith;
 
 constexpr char kPrompt[] =
     "When Mary and John went to the store, John gave a drink to";
+
+// Where no file is, not even one of an earlier run.
+std::string FreshPath() {
+  const std::string path = testing::TempDir() + "/served_cli." +
+                           std::to_string(getpid()) + ".safetensors";
+  std::filesystem::remove(path);
+  return path;
+}
 
 class ServedCli : public testing::Test {
  protected:
@@ -125,8 +134,7 @@ TEST_F(ServedCli, PlansUnderTheNamesThatTheTraceHas) {
 }
 
 TEST_F(ServedCli, WritesAFile) {
-  const std::string path = testing::TempDir() + "/served_cli.safetensors";
-  std::filesystem::remove(path);
+  const std::string path = FreshPath();
   const CommandResult result =
       Phitap({"trace", "-t", "5,6", "-c", "logits", "--out", path});
   EXPECT_EQ(result.exit_status, 0) << result.errors;
@@ -228,7 +236,7 @@ TEST(UnservedCli, FailsWhereARunFailed) {
   summary.mutable_runs(0)->set_code(8);
   summary.mutable_runs(0)->set_message("no room");
   server.service().messages = stream.messages;
-  const std::string path = testing::TempDir() + "/failed_run.safetensors";
+  const std::string path = FreshPath();
   const CommandResult result =
       Command(PHITAP, {"trace", "-t", "1", "-c", "x", "--out", path},
               server.address())

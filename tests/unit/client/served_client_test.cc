@@ -69,9 +69,9 @@ TEST_F(ServedClient, TurnsTextIntoTokensAndBack) {
   const absl::StatusOr<v1::TokenizeResponse> tokens =
       client_->Tokenize(request);
   ASSERT_THAT(tokens, IsOk());
-  const std::vector<int32_t> ids(tokens->ids().begin(), tokens->ids().end());
-  const absl::StatusOr<v1::DetokenizeResponse> text =
-      client_->Detokenize("demo", ids);
+  v1::DetokenizeRequest back;
+  *back.mutable_ids() = tokens->ids();
+  const absl::StatusOr<v1::DetokenizeResponse> text = client_->Detokenize(back);
   ASSERT_THAT(text, IsOk());
   EXPECT_EQ(text->text(), kPrompt);
   EXPECT_THAT(text->texts(), testing::ElementsAreArray(tokens->texts()));

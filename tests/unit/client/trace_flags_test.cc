@@ -46,6 +46,18 @@ TEST(TraceFlags, ApplyToEveryCaptureThatDoesNotSayOtherwise) {
   EXPECT_EQ(request.captures(1).dtype(), v1::DATA_TYPE_F32);
 }
 
+TEST(TraceFlags, HideAndPlaceTokensOfEveryPrompt) {
+  const absl::StatusOr<TraceInput> input =
+      Read({"-t", "1,2,3", "-p", "x", "-c", "logits", "--hide", "0,-1",
+            "--position-ids", "0,1,1"});
+  ASSERT_THAT(input, IsOk());
+  const v1::TraceRequest request = ToRequest(input->call);
+  for (const v1::Run& run : request.runs()) {
+    EXPECT_THAT(run.prompt().hidden_positions().indices(), ElementsAre(0, -1));
+    EXPECT_THAT(run.prompt().position_ids(), ElementsAre(0, 1, 1));
+  }
+}
+
 TEST(TraceFlags, LabelCapturesWithoutANameByTheirText) {
   const absl::StatusOr<TraceInput> input =
       Read({"-t", "1", "-c", "logits@heads=0", "-c", "end=logits"});
@@ -77,6 +89,8 @@ TEST(TraceFlags, NameTheFlagAtFault) {
               HasSubstr("--numerics: `fast` is not known"));
   EXPECT_THAT(refusal({"-t", "1", "-c", "x", "--attention", "flash"}),
               HasSubstr("--attention: `flash` is not known"));
+  EXPECT_THAT(refusal({"-t", "1", "-c", "x", "--hide", "h"}),
+              HasSubstr("--hide: `h` is no integer"));
   EXPECT_THAT(refusal({"-t", "1", "-c", "x", "--heads", "h"}),
               HasSubstr("--heads: `h` is no integer"));
 }
