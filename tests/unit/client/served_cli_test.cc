@@ -8,8 +8,9 @@
 #include <string>
 
 #include "nlohmann/json.hpp"
+#include "tests/support/server_process.h"
 #include "tests/unit/client/canned_server.h"
-#include "tests/unit/client/served_model.h"
+#include "tests/unit/client/command.h"
 #include "tests/unit/client/small_streams.h"
 
 namespace phitap {
@@ -34,15 +35,18 @@ std::string FreshPath() {
 
 class ServedCli : public testing::Test {
  protected:
-  static void SetUpTestSuite() { server_ = new ServedModel(); }
+  static void SetUpTestSuite() {
+    server_ = new ServerProcess({"--model", "demo=" DEMO_MODEL});
+    address_ = server_->AwaitAddress();
+  }
   static void TearDownTestSuite() {
     delete server_;
     server_ = nullptr;
   }
-  void SetUp() override { ASSERT_NE(server_->address(), "") << server_->log(); }
+  void SetUp() override { ASSERT_NE(address_, "") << server_->Output(); }
 
   static CommandResult Phitap(const std::vector<std::string>& arguments) {
-    return Command(PHITAP, arguments, server_->address()).Finish();
+    return Command(PHITAP, arguments, address_).Finish();
   }
 
   // The document of a command that must succeed.
@@ -53,10 +57,12 @@ class ServedCli : public testing::Test {
     return json::parse(result.output, nullptr, false);
   }
 
-  static ServedModel* server_;
+  static ServerProcess* server_;
+  static std::string address_;
 };
 
-ServedModel* ServedCli::server_ = nullptr;
+ServerProcess* ServedCli::server_ = nullptr;
+std::string ServedCli::address_;
 
 TEST_F(ServedCli, ListsModels) {
   EXPECT_THAT(Phitap({"models"}).output,
@@ -183,21 +189,20 @@ TEST_F(ServedCli, CompletesHookPointsInBash) {
       "complete_line 'phitap hooks '\n"
       "complete_line 'phitap trace --dtype f'\n"
       "complete_line 'phitap trace -p x --num'\n";
-  EXPECT_EQ(
-      Command("/bin/bash", {"-c", script}, server_->address()).Finish().output,
-      "trace\n"
-      "layers.3.attention_qkv layers.3.attention_queries_pre_rotary "
-      "layers.3.attention_queries\n"
-      "logits\n"
-      "logits\n"
-      "@positions=\n"
-      "@lens= @lens-normed=\n"
-      "a=layers.*.mlp_norm_output a=layers.*.mlp_neurons\n"
-      "a=layers.*.mlp_neurons@queries=\n"
-      "demo\n"
-      "demo\n"
-      "f32 f16\n"
-      "--numerics\n");
+  EXPECT_EQ(Command("/bin/bash", {"-c", script}, address_).Finish().output,
+            "trace\n"
+            "layers.3.attention_qkv layers.3.attention_queries_pre_rotary "
+            "layers.3.attention_queries\n"
+            "logits\n"
+            "logits\n"
+            "@positions=\n"
+            "@lens= @lens-normed=\n"
+            "a=layers.*.mlp_norm_output a=layers.*.mlp_neurons\n"
+            "a=layers.*.mlp_neurons@queries=\n"
+            "demo\n"
+            "demo\n"
+            "f32 f16\n"
+            "--numerics\n");
 }
 
 TEST(UnservedCli, CancelsItsCallOnCtrlC) {

@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "client/cpp/client.h"
 #include "client/cpp/float_values.h"
+#include "tests/support/server_process.h"
 #include "tests/support/status_matchers.h"
-#include "tests/unit/client/served_model.h"
 
 namespace phitap::client {
 namespace {
@@ -22,7 +22,9 @@ constexpr char kPrompt[] =
 
 class ServedClient : public testing::Test {
  protected:
-  static void SetUpTestSuite() { server_ = new ServedModel(); }
+  static void SetUpTestSuite() {
+    server_ = new ServerProcess({"--model", "demo=" DEMO_MODEL});
+  }
   static void TearDownTestSuite() {
     delete server_;
     server_ = nullptr;
@@ -30,8 +32,8 @@ class ServedClient : public testing::Test {
 
   void SetUp() override {
     absl::StatusOr<Client> client =
-        Client::Connect({.address = server_->address()});
-    ASSERT_THAT(client, IsOk()) << server_->log();
+        Client::Connect({.address = server_->AwaitAddress()});
+    ASSERT_THAT(client, IsOk()) << server_->Output();
     client_ = std::make_unique<Client>(*std::move(client));
   }
 
@@ -39,11 +41,11 @@ class ServedClient : public testing::Test {
     return client_->Trace(ToRequest(call));
   }
 
-  static ServedModel* server_;
+  static ServerProcess* server_;
   std::unique_ptr<Client> client_;
 };
 
-ServedModel* ServedClient::server_ = nullptr;
+ServerProcess* ServedClient::server_ = nullptr;
 
 bool SameBytes(const HostTensor& a, const HostTensor& b) {
   return a.dtype == b.dtype && a.shape == b.shape &&

@@ -1,4 +1,4 @@
-#include "tests/unit/client/served_model.h"
+#include "tests/unit/client/command.h"
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -7,7 +7,7 @@
 
 #include <array>
 #include <csignal>
-#include <cstdlib>
+#include <thread>
 
 namespace phitap {
 namespace {
@@ -49,51 +49,18 @@ pid_t Start(const std::string& program, std::vector<std::string> arguments,
   return failure == 0 ? process : 0;
 }
 
-// What comes until the other end is closed or `enough` has come.
-std::string ReadUntil(int descriptor, const std::string& enough) {
+// What comes until the other end is closed.
+std::string ReadAll(int descriptor) {
   std::string text;
   std::array<char, 4096> block;
   ssize_t size = 0;
-  while ((enough.empty() || text.find(enough) == std::string::npos) &&
-         (size = read(descriptor, block.data(), block.size())) > 0) {
+  while ((size = read(descriptor, block.data(), block.size())) > 0) {
     text.append(block.data(), static_cast<size_t>(size));
   }
   return text;
 }
 
-// The word after `key=`.
-std::string ValueOf(const std::string& key, const std::string& log) {
-  const size_t at = log.find(key + "=");
-  if (at == std::string::npos) return "";
-  const size_t start = at + key.size() + 1;
-  return log.substr(start, log.find_first_of(" \n", start) - start);
-}
-
 }  // namespace
-
-ServedModel::ServedModel() {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return;
-  output_ = ends[0];
-  process_ = Start(PHITAPD,
-                   {"--model", std::string("demo=") + DEMO_MODEL, "--listen",
-                    "127.0.0.1:0", "--threads", "1"},
-                   ends[1], ends[1], "");
-  close(ends[1]);
-  log_ = ReadUntil(output_, " ready ");
-  address_ = ValueOf("address", log_);
-  // A server whose log nobody reads would stop at a full pipe.
-  reader_ = std::thread([this] { ReadUntil(output_, ""); });
-}
-
-ServedModel::~ServedModel() {
-  if (process_ > 0) {
-    kill(process_, SIGTERM);
-    waitpid(process_, nullptr, 0);
-  }
-  if (reader_.joinable()) reader_.join();
-  if (output_ >= 0) close(output_);
-}
 
 Command::Command(const std::string& program,
                  const std::vector<std::string>& arguments,
@@ -112,8 +79,8 @@ void Command::Send(int signal) const { kill(process_, signal); }
 
 CommandResult Command::Finish() {
   CommandResult result;
-  std::thread reader([&] { result.errors = ReadUntil(errors_, ""); });
-  result.output = ReadUntil(output_, "");
+  std::thread reader([&] { result.errors = ReadAll(errors_); });
+  result.output = ReadAll(output_);
   reader.join();
   close(output_);
   close(errors_);
