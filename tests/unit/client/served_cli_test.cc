@@ -119,6 +119,8 @@ TEST_F(ServedCli, PrintsOneJsonDocumentWithTheNumbers) {
   EXPECT_EQ(trace["tensors"][0]["name"], "end/values");
   EXPECT_EQ(trace["tensors"][1]["shape"].dump(), "[1,2]");
   EXPECT_EQ(trace["tensors"][1]["values"][0].size(), 2);
+  EXPECT_TRUE(trace["tensors"][0]["values"][0][0].is_number_float());
+  EXPECT_TRUE(trace["tensors"][1]["values"][0][0].is_number_integer());
   EXPECT_EQ(trace["runs"][0]["ids"].dump(), "[5,6]");
   EXPECT_EQ(trace["summary"]["tensor_count"], 2);
 }
