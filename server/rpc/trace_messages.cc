@@ -134,8 +134,10 @@ grpc::ByteBuffer TraceMessages::Summarize(const TraceFinished& finished) {
   *summary.mutable_queue_time() = ToProto(finished.queue_time);
   *summary.mutable_compute_time() = ToProto(finished.compute_time);
   summary.set_token_layers_computed(finished.token_layers_computed);
-  summary.set_token_layers_saved(plan.token_layers_full_depth -
-                                 finished.token_layers_computed);
+  // Rows of a wave that failed are computed again, alone: that saves nothing.
+  summary.set_token_layers_saved(
+      std::max(int64_t{0}, plan.token_layers_full_depth -
+                               finished.token_layers_computed));
   return EncodeResponse(response);
 }
 
