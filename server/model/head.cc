@@ -13,24 +13,10 @@
 namespace phitap {
 namespace {
 
-// The lines in `from` of every line of `to`.
-std::vector<int64_t> LinesWithin(const TokenLayout& to,
-                                 const TokenLayout& from) {
-  std::vector<int64_t> lines;
-  auto source = from.rows.begin();
-  for (const TokenLayout::Row& row : to.rows) {
-    while (source->row != row.row) ++source;
-    for (const int64_t position : row.positions) {
-      lines.push_back(LineOf(*source, position));
-    }
-  }
-  return lines;
-}
-
 at::Tensor Pick(const at::Tensor& x, const TokenLayout& to,
                 const TokenLayout& from, int64_t line_count) {
   if (LineCount(to) == LineCount(from)) return x;
-  return GatherLines(x, LinesWithin(to, from), line_count);
+  return GatherLines(x, LinesOf(to, from), line_count);
 }
 
 }  // namespace
@@ -71,8 +57,8 @@ void Head::Finish(const Weights& weights, const Pass& pass) const {
   logits = pass.Show(Hook::kLmHeadOutput, logits, head_layout);  // [T, V]
   logits = pass.Show(Hook::kLogits, logits, head_layout);        // [T, V]
   if (last_rows.empty() || !pass.Wants(Hook::kNextTokenProbs)) return;
-  const at::Tensor last = GatherLines(
-      logits, LinesWithin(last_layout, head_layout), LineCount(last_layout));
+  const at::Tensor last = GatherLines(logits, LinesOf(last_layout, head_layout),
+                                      LineCount(last_layout));
   pass.Show(Hook::kNextTokenProbs, at::softmax(last, -1, at::kFloat),
             last_layout);  // [rows, V]
 }

@@ -1,7 +1,7 @@
 // Places where the forward shows its values.
 //
-// T tokens of all rows of a wave, one after another; D hidden size, H heads, KV key/value heads, E head size, F MLP width, V vocabulary,
-// R rotary dimensions.
+// T tokens of all rows of a wave, one after another; D hidden size, H heads, KV
+// key/value heads, E head size, F MLP width, V vocabulary, R rotary dimensions.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef PHITAP_SERVER_MODEL_HOOKS_H_
 #define PHITAP_SERVER_MODEL_HOOKS_H_
@@ -15,7 +15,8 @@
 
 namespace phitap {
 
-// Which token each line of a [T, ...] matrix is. Rows (runs) stand one after another; lines past the last row are padding.
+// Which token each line of a [T, ...] matrix is. Rows (runs) stand one after
+// another; lines past the last row are padding.
 struct TokenLayout {
   struct Row {
     // Index of the row in the wave.
@@ -30,7 +31,8 @@ struct TokenLayout {
   std::vector<Row> rows;
 };
 
-// Attention scores or probabilities of one row: a block of queries against keys 0, 1, …; keys past the block's are invisible to it.
+// Attention scores or probabilities of one row: a block of queries against keys
+// 0, 1, …; keys past the block's are invisible to it.
 struct PatternBlock {
   int row = 0;
   int64_t first_query = 0;
@@ -38,25 +40,37 @@ struct PatternBlock {
   int64_t query_count = 0;
 };
 
-// Sees, and may replace, each value the model computes. Not thread-safe: one instance serves one forward pass.
+// Sees, and may replace, each value the model computes. Not thread-safe: one
+// instance serves one forward pass.
 //
-// Values are as the model has them, token-major: [T, ...] in the order of hook-point table, with heads split where the table splits them
-// (queries [T, H, E]; keys, values [T, KV, E]; head outputs and premix [T, H, E]).
+// Values are as the model has them, token-major: [T, ...] in the order of the
+// hook-point table, with heads split where the table splits them (queries
+// [T, H, E]; keys, values [T, KV, E]; head outputs and premix [T, H, E]). Of
+// what a run has one of, the layout has a line a row: input_size [rows, 2], at
+// position 0, and next_token_probs [rows, V], at the last position.
 class Hooks {
  public:
   virtual ~Hooks() = default;
 
-  // Whether Visit wants this hook point in any row. Asked before a value that only the hooks need is made.
+  // Whether Visit wants this hook point in any row. Asked before a value that
+  // only the hooks need is made.
   virtual bool Wants(HookPoint point) const = 0;
-  // Returns the value that the model goes on with: `value` itself if unchanged, else one of the same shape, dtype and strides. Called in
-  // forward order, only where Wants. `value` may be a view; what is kept of it must not be written.
-  virtual at::Tensor Visit(HookPoint point, at::Tensor value, const TokenLayout& layout) = 0;
+  // Returns the value that the model goes on with: `value` itself if unchanged,
+  // else one of the same shape, dtype and strides. Called in forward order,
+  // only where Wants. `value` may be a view; what is kept of it must not be
+  // written.
+  virtual at::Tensor Visit(HookPoint point, at::Tensor value,
+                           const TokenLayout& layout) = 0;
 
-  // The same for scores and probabilities, block by block: `value` [H, queries, keys]. Invisible entries are already −∞ or 0.
-  virtual bool WantsPattern(HookPoint point, const PatternBlock& block) const = 0;
-  virtual at::Tensor VisitPattern(HookPoint point, const PatternBlock& block, at::Tensor value) = 0;
+  // The same for scores and probabilities, block by block: `value` [H, queries,
+  // keys]. Invisible entries are already −∞ or 0.
+  virtual bool WantsPattern(HookPoint point,
+                            const PatternBlock& block) const = 0;
+  virtual at::Tensor VisitPattern(HookPoint point, const PatternBlock& block,
+                                  at::Tensor value) = 0;
 
-  // Called after each layer with the rows that computed it; returns the rows that nobody waits for any more (they are dropped).
+  // Called after each layer with the rows that computed it; returns the rows
+  // that nobody waits for any more (they are dropped).
   virtual std::vector<int> AfterLayer(int layer, const TokenLayout& layout) = 0;
 };
 
@@ -64,9 +78,16 @@ class Hooks {
 class NoHooks final : public Hooks {
  public:
   bool Wants(HookPoint) const override { return false; }
-  at::Tensor Visit(HookPoint, at::Tensor value, const TokenLayout&) override { return value; }
-  bool WantsPattern(HookPoint, const PatternBlock&) const override { return false; }
-  at::Tensor VisitPattern(HookPoint, const PatternBlock&, at::Tensor value) override { return value; }
+  at::Tensor Visit(HookPoint, at::Tensor value, const TokenLayout&) override {
+    return value;
+  }
+  bool WantsPattern(HookPoint, const PatternBlock&) const override {
+    return false;
+  }
+  at::Tensor VisitPattern(HookPoint, const PatternBlock&,
+                          at::Tensor value) override {
+    return value;
+  }
   std::vector<int> AfterLayer(int, const TokenLayout&) override { return {}; }
 };
 

@@ -2,10 +2,8 @@
 #include "server/model/phi3.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
-#include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <numeric>

@@ -20,21 +20,28 @@
 
 namespace phitap {
 
-// Weights and the forward. Const and shared by all forwards after Load; every method must be called on the compute thread.
+// Weights and the forward. Const and shared by all forwards after Load; every
+// method must be called on the compute thread.
 class Phi3 {
  public:
-  // Weights are used in place where `dtype` is the checkpoint's. Throws c10::Error (see torch_guard.h).
-  static absl::StatusOr<std::unique_ptr<Phi3>> Load(std::shared_ptr<const Checkpoint> checkpoint, DType dtype);
+  // Weights are used in place where `dtype` is the checkpoint's. Throws
+  // c10::Error (see torch_guard.h).
+  static absl::StatusOr<std::unique_ptr<Phi3>> Load(
+      std::shared_ptr<const Checkpoint> checkpoint, DType dtype);
   ~Phi3();
 
-  // Runs the rows as far as each asks, showing every value to `hooks`. In kTransformers there is one row. May throw c10::Error.
-  void Forward(absl::Span<const ForwardRow> rows, const ForwardOptions& options, Hooks& hooks) const;
+  // Runs the rows as far as each asks, showing every value to `hooks`. In
+  // kTransformers there is one row. May throw c10::Error.
+  void Forward(absl::Span<const ForwardRow> rows, const ForwardOptions& options,
+               Hooks& hooks) const;
 
-  // Final norm (if asked for) and head over [n, D] values: float32 logits [n, V], the bits independent of n. For the logit lens.
+  // Final norm (if asked for) and head over [n, D] values: float32 logits [n,
+  // V], the bits independent of n. For the logit lens.
   enum class LensNorm { kApply, kSkip };
   at::Tensor LensLogits(const at::Tensor& residual, LensNorm norm) const;
 
-  // Measures which row rule holds for these weights, at most a second; Forward uses it from then on.
+  // Measures which row rule holds for these weights, at most a second; Forward
+  // uses it from then on.
   RowRule MeasureRowRule();
   const RowRule& row_rule() const;
   const ModelSpec& spec() const;

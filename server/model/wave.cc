@@ -28,20 +28,6 @@ TokenLayout LayOutAll(const std::vector<ActiveRow>& rows) {
   return layout;
 }
 
-// The lines in `from` of every line of `to`, whose rows are among from's.
-std::vector<int64_t> LinesOf(const TokenLayout& to, const TokenLayout& from) {
-  std::vector<int64_t> lines;
-  lines.reserve(LineCount(to));
-  auto source = from.rows.begin();
-  for (const TokenLayout::Row& row : to.rows) {
-    while (source->row != row.row) ++source;
-    for (const int64_t position : row.positions) {
-      lines.push_back(LineOf(*source, position));
-    }
-  }
-  return lines;
-}
-
 bool AreTheFirst(const std::vector<int64_t>& lines) {
   for (size_t i = 0; i < lines.size(); ++i) {
     if (lines[i] != static_cast<int64_t>(i)) return false;
@@ -71,6 +57,19 @@ int64_t LineCount(const TokenLayout& layout) {
   if (layout.rows.empty()) return 0;
   const TokenLayout::Row& last = layout.rows.back();
   return last.begin + static_cast<int64_t>(last.positions.size());
+}
+
+std::vector<int64_t> LinesOf(const TokenLayout& to, const TokenLayout& from) {
+  std::vector<int64_t> lines;
+  lines.reserve(LineCount(to));
+  auto source = from.rows.begin();
+  for (const TokenLayout::Row& row : to.rows) {
+    while (source->row != row.row) ++source;
+    for (const int64_t position : row.positions) {
+      lines.push_back(LineOf(*source, position));
+    }
+  }
+  return lines;
 }
 
 int64_t LineOf(const TokenLayout::Row& row, int64_t position) {

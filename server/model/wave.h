@@ -106,6 +106,10 @@ TokenLayout LayOut(const std::vector<RowPositions>& rows);
 
 int64_t LineCount(const TokenLayout& layout);
 
+// The lines in `from` of every line of `to`, whose rows are among from's, in
+// the same order.
+std::vector<int64_t> LinesOf(const TokenLayout& to, const TokenLayout& from);
+
 // The line of `position`, which the row has.
 int64_t LineOf(const TokenLayout::Row& row, int64_t position);
 
