@@ -169,6 +169,7 @@ at::Tensor GatherLines(const at::Tensor& x, const std::vector<int64_t>& indices,
   std::vector<int64_t> sizes = x.sizes().vec();
   sizes[0] = line_count;
   at::Tensor out = at::empty(sizes, x.options());
+  if (line_count == 0) return out;
   const int64_t line_bytes = out.stride(0) * out.element_size();
   const int64_t from_stride = x.stride(0) * x.element_size();
   const auto* const from = static_cast<const char*>(x.const_data_ptr());

@@ -16,6 +16,8 @@ namespace {
 
 // Longest prompt; past the tiny kinds' windows, longrope boundaries and tiles.
 constexpr int64_t kMostTokens = 300;
+// Below the tiny kinds' longrope boundary.
+constexpr int64_t kShortTokens = 10;
 
 struct Setting {
   DType dtype;
@@ -76,7 +78,9 @@ TEST_P(Causality, NeighboursChangeNoBit) {
        {ForwardAttention::kSdpa, ForwardAttention::kEager}) {
     std::vector<Prompt> prompts;
     for (int i = 0; i < 5; ++i) {
-      prompts.push_back(RandomPrompt(*model_, Draw(1, kMostTokens), random_));
+      // Every other one on the short side of the longrope boundary.
+      const int64_t most = i % 2 == 0 ? kShortTokens : kMostTokens;
+      prompts.push_back(RandomPrompt(*model_, Draw(1, most), random_));
       prompts.back().layer_count =
           static_cast<int>(Draw(1, model_->spec().num_layers));
     }
