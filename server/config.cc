@@ -67,6 +67,7 @@ ConfigOutcome ReadServerConfig(int argc, const char* const* argv) {
   app.footer(kExamples);
   app.set_version_flag("--version", "phitapd " PHITAP_VERSION);
   app.set_config("--config", "", "TOML file with the same flags");
+  app.allow_config_extras(CLI::config_extras_mode::error);
   for (Flag& flag : flags) {
     CLI::Option* option = app.add_option(flag.name, flag.texts, flag.help)
                               ->type_name(flag.type)

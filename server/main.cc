@@ -85,10 +85,10 @@ absl::Status Serve(const ServerConfig& config, StopSignal& stop_signal) {
   RETURN_IF_ERROR(Announce(config, server->address()));
 
   const std::string signal = stop_signal.Await();
-  Log(LogLevel::kInfo, "stopping: finishing what was accepted",
-      {{log_field::kSignal, signal}});
   server->TellNotServing();
   engine.scheduler->StopAccepting();
+  Log(LogLevel::kInfo, "stopping: finishing what was accepted",
+      {{log_field::kSignal, signal}});
   watch.AwaitNone();
   server->Stop(kLastCalls);
   Log(LogLevel::kInfo, "stopped");

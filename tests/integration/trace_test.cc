@@ -168,7 +168,7 @@ TEST_F(TraceTest, GivesEachOfManyClientsTheBitsOfItsRunsAlone) {
 
 TEST_F(TraceTest, WorksOnAfterAClientCancelsHalfWay) {
   v1::TraceRequest request = EveryLayer("demo");
-  for (int run = 0; run < 20; ++run) {
+  for (int run = 0; run < 10; ++run) {
     v1::TokenIds& tokens =
         *request.add_runs()->mutable_prompt()->mutable_tokens();
     for (int i = 0; i < 400; ++i) tokens.add_ids(i);
@@ -189,7 +189,7 @@ TEST_F(TraceTest, WorksOnAfterAClientCancelsHalfWay) {
 
 TEST_F(TraceTest, WorksOnAfterADeadline) {
   v1::TraceRequest request = EveryLayer("demo");
-  for (int run = 0; run < 20; ++run) {
+  for (int run = 0; run < 10; ++run) {
     v1::TokenIds& tokens =
         *request.add_runs()->mutable_prompt()->mutable_tokens();
     for (int i = 0; i < 500; ++i) tokens.add_ids(i);
