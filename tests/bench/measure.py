@@ -61,10 +61,12 @@ def measure_full(bench: Bench, model: Model) -> None:
     sides.cool_cache(model.folder)
     with bench.server(model) as server, bench.client(server) as client:
         cold_load = server.load_seconds
+        neighbours = sides.Neighbours([server.id, client.id])
         first, second = (
             client.ask(do="trace", repeats=1, **asked)["seconds"][0]
             for _ in range(2)
         )
+        neighbour_cores = neighbours.cores()
         peak = sides.resident_bytes(server.id, "VmHWM")
     with bench.server(model) as server:
         warm_load = server.load_seconds
@@ -78,6 +80,7 @@ def measure_full(bench: Bench, model: Model) -> None:
         tokens_per_second=512 / second,
         peak_bytes=peak,
         weight_bytes=model.weight_bytes(),
+        neighbour_cores=neighbour_cores,
     )
 
 

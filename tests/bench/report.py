@@ -50,11 +50,14 @@ def verdict(row: dict) -> str:
         words, limit = bound.rsplit(" ", 1)
         reached = BOUNDS[words](row[field], float(limit))
         texts.append("reached" if reached else "**missed**")
-    if row.get("neighbour_cores", 0) > NOISY_CORES:
-        texts.append(
-            f"({row['neighbour_cores']:.1f} cores were busy otherwise)"
-        )
-    return " ".join(texts) or "-"
+    return " ".join(texts + noise(row)) or "-"
+
+
+def noise(row: dict) -> list[str]:
+    cores = row.get("neighbour_cores", 0)
+    if cores <= NOISY_CORES:
+        return []
+    return [f"({cores:.1f} cores were busy otherwise)"]
 
 
 def compared_rows(rows: dict[str, dict]) -> list[str]:
@@ -116,8 +119,9 @@ def full_text(row: dict) -> str:
         f"The whole shape ({row['model']}, {size_text(row['weight_bytes'])}): ready in {time_text(row['cold_load_seconds'])} "
         f"with its files dropped from the cache and {time_text(row['warm_load_seconds'])} with them in it; 512 tokens with every "
         f"layer's output in {time_text(row['first_trace_seconds'])} at first and {time_text(row['second_trace_seconds'])} "
-        f"thereafter ({row['tokens_per_second']:.0f} tokens a second); at most {size_text(row['peak_bytes'])} resident."
-    )
+        f"thereafter ({row['tokens_per_second']:.0f} tokens a second); at most {size_text(row['peak_bytes'])} resident. "
+        + " ".join(noise(row))
+    ).strip()
 
 
 def main() -> None:
