@@ -4,7 +4,6 @@
 #include <grpcpp/support/proto_buffer_reader.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <limits>
 #include <memory>
 #include <random>
@@ -55,9 +54,8 @@ TEST(EncodeChunk, IsReadByTheGeneratedClasses) {
     EXPECT_EQ(response.chunk().offset_bytes(), chunk.offset_bytes);
     EXPECT_EQ(response.chunk().has_xxh3(), chunk.xxh3.has_value());
     EXPECT_EQ(response.chunk().xxh3(), chunk.xxh3.value_or(0));
-    ASSERT_EQ(response.chunk().data().size(), size);
-    EXPECT_EQ(std::memcmp(response.chunk().data().data(), bytes->data(), size),
-              0);
+    EXPECT_EQ(response.chunk().data(),
+              std::string(reinterpret_cast<const char*>(bytes->data()), size));
     EXPECT_EQ(
         response.GetReflection()->GetUnknownFields(response).field_count(), 0);
   }
