@@ -58,6 +58,7 @@ class TraceMessagesTest : public ::testing::Test {
     return responses;
   }
 
+  ByteBudget budget_{16 << 20};
   ManualClock clock_;
   ServedModel model_ = {.name = "tiny",
                         .weights_digest = "feed",
@@ -171,20 +172,19 @@ TEST_F(TraceMessagesTest, TellsProgress) {
 }
 
 TEST_F(TraceMessagesTest, HoldsTheBudgetUntilAllOfATensorIsOnItsWay) {
-  ByteBudget budget(16 << 20);
   plan_ = MakePlan({.tokens_of_runs = {1 << 20}});
   stream_ = std::make_shared<ResultStream>(
       ResultStreamOptions{.plan = plan_,
                           .clock = &clock_,
                           .wake = [] {},
-                          .reservation = *budget.Reserve(plan_->size_bytes)});
+                          .reservation = *budget_.Reserve(plan_->size_bytes)});
   messages_.emplace(
       TraceMessagesOptions{.model = &model_, .plan = plan_, .stream = stream_});
   stream_->Deliver(0, Ramp(1 << 20));
   for (int i = 0; i < 3 + 3; ++i) messages_->Next();
-  EXPECT_EQ(budget.reserved_bytes(), 4 << 20);
+  EXPECT_EQ(budget_.reserved_bytes(), 4 << 20);
   messages_->Next();
-  EXPECT_EQ(budget.reserved_bytes(), 0);
+  EXPECT_EQ(budget_.reserved_bytes(), 0);
 }
 
 }  // namespace
