@@ -136,8 +136,8 @@ grpc::ByteBuffer TraceMessages::Summarize(const TraceFinished& finished) {
   summary.set_token_layers_computed(finished.token_layers_computed);
   // Rows of a wave that failed are computed again, alone: that saves nothing.
   summary.set_token_layers_saved(
-      std::max(int64_t{0}, plan.token_layers_full_depth -
-                               finished.token_layers_computed));
+      std::max(int64_t{0},
+               plan.token_layers_full_depth - finished.token_layers_computed));
   return EncodeResponse(response);
 }
 
