@@ -43,13 +43,19 @@ std::string FieldOf(const absl::Status& status) {
   return field.has_value() ? std::string(*field) : std::string();
 }
 
-std::vector<std::string> NearestNames(absl::string_view name, const std::vector<std::string>& choices, int count) {
+std::vector<std::string> NearestNames(absl::string_view name,
+                                      const std::vector<std::string>& choices,
+                                      int count) {
   std::vector<std::pair<int, std::string>> ranked;
   ranked.reserve(choices.size());
-  for (const std::string& choice : choices) ranked.emplace_back(EditDistance(name, choice), choice);
-  std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const std::string& choice : choices)
+    ranked.emplace_back(EditDistance(name, choice), choice);
+  std::stable_sort(
+      ranked.begin(), ranked.end(),
+      [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::string> nearest;
-  for (size_t i = 0; i < ranked.size() && i < static_cast<size_t>(count); ++i) nearest.push_back(ranked[i].second);
+  for (size_t i = 0; i < ranked.size() && i < static_cast<size_t>(count); ++i)
+    nearest.push_back(ranked[i].second);
   return nearest;
 }
 

@@ -1,5 +1,5 @@
-// Errors about a caller's input: one sentence that names the field, the value and what would be valid.
-// SPDX-License-Identifier: Apache-2.0
+// Errors about a caller's input: one sentence that names the field, the value
+// and what would be valid. SPDX-License-Identifier: Apache-2.0
 #ifndef PHITAP_SERVER_BASE_FIELD_ERROR_H_
 #define PHITAP_SERVER_BASE_FIELD_ERROR_H_
 
@@ -12,7 +12,8 @@
 namespace phitap {
 
 struct FieldError {
-  // Path of the offending field, e.g. `runs[2].prompt.tokens.ids[3]` or `--listen` or `config.json: rope_scaling.type`.
+  // Path of the offending field, e.g. `runs[2].prompt.tokens.ids[3]` or
+  // `--listen` or `config.json: rope_scaling.type`.
   std::string field;
   // The value and what is wrong with it, e.g. `layer 40 is past the last`.
   std::string problem;
@@ -20,14 +21,19 @@ struct FieldError {
   std::string valid;
 };
 
-// "FIELD: PROBLEM; valid: VALID" as INVALID_ARGUMENT, or as `code`. The field travels along as a payload, see FieldOf.
-absl::Status InvalidField(const FieldError& error, absl::StatusCode code = absl::StatusCode::kInvalidArgument);
+// "FIELD: PROBLEM; valid: VALID" as INVALID_ARGUMENT, or as `code`. The field
+// travels along as a payload, see FieldOf.
+absl::Status InvalidField(
+    const FieldError& error,
+    absl::StatusCode code = absl::StatusCode::kInvalidArgument);
 
 // The field of a status made by InvalidField, else "".
 std::string FieldOf(const absl::Status& status);
 
 // Up to `count` of `choices` nearest to `name` by edit distance, best first.
-std::vector<std::string> NearestNames(absl::string_view name, const std::vector<std::string>& choices, int count);
+std::vector<std::string> NearestNames(absl::string_view name,
+                                      const std::vector<std::string>& choices,
+                                      int count);
 
 }  // namespace phitap
 

@@ -10,9 +10,14 @@ int64_t ElementCount(absl::Span<const int64_t> shape) {
   return count;
 }
 
-HostTensor CopyOf(DType dtype, std::vector<int64_t> shape, absl::Span<const std::byte> bytes) {
-  auto owned = std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
-  return {.dtype = dtype, .shape = std::move(shape), .bytes = absl::MakeConstSpan(*owned), .owner = owned};
+HostTensor CopyOf(DType dtype, std::vector<int64_t> shape,
+                  absl::Span<const std::byte> bytes) {
+  auto owned = std::make_shared<const std::vector<std::byte>>(bytes.begin(),
+                                                              bytes.end());
+  return {.dtype = dtype,
+          .shape = std::move(shape),
+          .bytes = absl::MakeConstSpan(*owned),
+          .owner = owned};
 }
 
 }  // namespace phitap

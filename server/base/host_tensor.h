@@ -1,5 +1,5 @@
-// A tensor's bytes in host memory, whoever owns them: what crosses layers without libtorch.
-// SPDX-License-Identifier: Apache-2.0
+// A tensor's bytes in host memory, whoever owns them: what crosses layers
+// without libtorch. SPDX-License-Identifier: Apache-2.0
 #ifndef PHITAP_SERVER_BASE_HOST_TENSOR_H_
 #define PHITAP_SERVER_BASE_HOST_TENSOR_H_
 
@@ -13,7 +13,8 @@
 
 namespace phitap {
 
-// Row-major, contiguous, little-endian. Copying shares the bytes. Thread-compatible; the bytes are never written after creation.
+// Row-major, contiguous, little-endian. Copying shares the bytes.
+// Thread-compatible; the bytes are never written after creation.
 struct HostTensor {
   DType dtype = DType::kF32;
   std::vector<int64_t> shape;
@@ -26,7 +27,8 @@ struct HostTensor {
 int64_t ElementCount(absl::Span<const int64_t> shape);
 
 // A tensor that owns a copy of `bytes`.
-HostTensor CopyOf(DType dtype, std::vector<int64_t> shape, absl::Span<const std::byte> bytes);
+HostTensor CopyOf(DType dtype, std::vector<int64_t> shape,
+                  absl::Span<const std::byte> bytes);
 
 }  // namespace phitap
 

@@ -12,13 +12,14 @@
 #define PHITAP_CONCAT(a, b) PHITAP_CONCAT_INNER(a, b)
 
 // RETURN_IF_ERROR(expression yielding absl::Status);
-#define RETURN_IF_ERROR(expression)                                  \
+#define RETURN_IF_ERROR(expression)                                   \
   if (absl::Status phitap_status = (expression); !phitap_status.ok()) \
   return phitap_status
 
 // ASSIGN_OR_RETURN(auto value, expression yielding absl::StatusOr);
-#define ASSIGN_OR_RETURN(lhs, expression) \
-  ASSIGN_OR_RETURN_INNER(PHITAP_CONCAT(phitap_status_or_, __LINE__), lhs, expression)
+#define ASSIGN_OR_RETURN(lhs, expression)                                 \
+  ASSIGN_OR_RETURN_INNER(PHITAP_CONCAT(phitap_status_or_, __LINE__), lhs, \
+                         expression)
 #define ASSIGN_OR_RETURN_INNER(result, lhs, expression) \
   auto result = (expression);                           \
   if (!result.ok()) return std::move(result).status();  \
