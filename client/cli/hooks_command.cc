@@ -9,6 +9,7 @@
 #include "client/cli/commands.h"
 #include "client/cli/proto_json.h"
 #include "client/cli/table.h"
+#include "client/cli/terminal.h"
 #include "client/cpp/wire_dtype.h"
 #include "server/base/status_macros.h"
 
@@ -52,6 +53,9 @@ std::string NotesOf(const v1::HookPoint& hook) {
              : absl::StrCat(hook.description(), " (", hook.condition(), ")");
 }
 
+// Files and pipes take descriptions uncut, e.g. for grep.
+constexpr int kWholeLines = 1000;
+
 Table TableOf(const v1::Model& model) {
   Table table = {.columns = {{.title = "hook point"},
                              {.title = "shape"},
@@ -86,8 +90,9 @@ absl::Status ShowHooks(const client::Client& client, const HooksFlags& flags,
       invocation->Print(NameForCapture(hook) + "\n");
     }
   } else {
-    invocation->Print(Render(TableOf(model), invocation->output()) +
-                      LegendOf(model));
+    Terminal output = invocation->output();
+    if (!output.interactive) output.width = kWholeLines;
+    invocation->Print(Render(TableOf(model), output) + LegendOf(model));
     for (const std::string& warning : model.warnings()) {
       invocation->Print(absl::StrCat("warning: ", warning, "\n"));
     }

@@ -81,7 +81,8 @@ TEST_F(ServedCli, ShowsHookPoints) {
             0);
   EXPECT_THAT(
       Phitap({"hooks", "demo"}).output,
-      AllOf(HasSubstr("layers.*.layer_output "), HasSubstr("hidden_size ")));
+      AllOf(HasSubstr("layers.*.layer_output "), HasSubstr("hidden_size "),
+            HasSubstr("Residual stream on its way out of the block.\n")));
   EXPECT_THAT(Phitap({"hooks", "demo", "--printout"}).output,
               HasSubstr("layer_output"));
 }
