@@ -47,6 +47,7 @@ absl::Status TraceAssembler::Add(const ReceivedResponse& response) {
     case v1::TraceResponse::kChunk:
       return AddChunk(response);
     case v1::TraceResponse::kProgress:
+    case v1::TraceResponse::kToken:
       return absl::OkStatus();
     case v1::TraceResponse::kSummary:
       return AddSummary(message.summary());

@@ -9,14 +9,22 @@
 
 namespace phitap {
 
+class KeyValueCache;
+
 // One run of a wave, as the model sees it. Spans outlive the forward.
 struct ForwardRow {
-  // At least one.
+  // At least one: those at positions first_position, first_position + 1, …
   absl::Span<const int32_t> ids;
+  // The row's first position; above 0 the positions before it are in `cache`.
+  int64_t first_position = 0;
+  // Holds the keys and values of the positions before first_position, and
+  // afterwards those of the row's own as well. Null: nothing is kept.
+  KeyValueCache* cache = nullptr;
   // One a token.
   absl::Span<const int64_t> position_ids;
   bool has_position_ids = false;
-  // Positions whose keys no query sees, ascending.
+  // Positions whose keys no query sees, ascending; of the whole run, as all
+  // positions below.
   absl::Span<const int64_t> hidden_positions;
   // How far to go: see Reach in server/plan/trace_plan.h.
   int layer_count = 0;
@@ -27,10 +35,14 @@ struct ForwardRow {
 
 enum class ForwardNumerics { kCausal, kTransformers };
 enum class ForwardAttention { kSdpa, kEager };
+// Whether libtorch records the forward, so that gradients can be taken; only in
+// kTransformers, which has no kernels of our own.
+enum class ForwardGraph { kNone, kRecorded };
 
 struct ForwardOptions {
   ForwardNumerics numerics = ForwardNumerics::kCausal;
   ForwardAttention attention = ForwardAttention::kSdpa;
+  ForwardGraph graph = ForwardGraph::kNone;
 };
 
 }  // namespace phitap

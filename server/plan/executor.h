@@ -15,6 +15,16 @@
 
 namespace phitap {
 
+// A token that a run went on with.
+struct GeneratedToken {
+  int run = 0;
+  // From 1.
+  int step = 0;
+  int32_t id = 0;
+  // Before temperature and truncation.
+  double log_probability = 0;
+};
+
 // Takes the values of one request as they are made. Called on the compute
 // thread; must not block.
 class ResultSink {
@@ -28,6 +38,14 @@ class ResultSink {
   // One more of the run's Reach::layer_count layers is done; `token_count`
   // tokens were computed in it.
   virtual void LayerDone(int run, int64_t token_count) = 0;
+  virtual void DeliverToken(const GeneratedToken& token) = 0;
+};
+
+// What an executor keeps of a request between its waves: values that later
+// groups read, generations under way. Touched on the compute thread only.
+class TraceMemory {
+ public:
+  virtual ~TraceMemory() = default;
 };
 
 // One run of a plan, and where its values go.
@@ -35,6 +53,23 @@ struct WaveRow {
   std::shared_ptr<const TracePlan> plan;
   int run = 0;
   std::shared_ptr<ResultSink> sink;
+  // The request's, from Executor::Begin.
+  std::shared_ptr<TraceMemory> memory;
+  // Index of the plan's gradient pass that the row is; −1 for the run itself.
+  int gradient_pass = -1;
+};
+
+enum class FinishReason { kNone, kStop, kLength };
+
+struct RowOutcome {
+  // OK, CANCELLED, INVALID_ARGUMENT, INTERNAL or RESOURCE_EXHAUSTED (out of
+  // memory).
+  absl::Status status;
+  // Whether the run generates on: its group must be run again. Never with an
+  // error.
+  bool goes_on = false;
+  // Why a generation ended.
+  FinishReason finish_reason = FinishReason::kNone;
 };
 
 // Runs waves, one at a time, on the thread that owns the device. Not
@@ -42,11 +77,15 @@ struct WaveRow {
 class Executor {
  public:
   virtual ~Executor() = default;
-  // Computes every row and delivers its captures. All rows are of one model,
-  // numerics and attention; in numerics kTransformers there is one row. Returns
-  // a status for each row: OK, CANCELLED, INTERNAL or RESOURCE_EXHAUSTED (out
-  // of memory). Never throws.
-  virtual std::vector<absl::Status> Run(absl::Span<const WaveRow> rows) = 0;
+  // Called once before a request's first wave.
+  virtual std::shared_ptr<TraceMemory> Begin(
+      std::shared_ptr<const TracePlan> plan) = 0;
+  // Computes the next pass of every row (the prompt's, a generated token's or a
+  // gradient's) and delivers what can be delivered. All rows are of one model,
+  // numerics and attention; in numerics kTransformers and in a gradient pass
+  // there is one row; the runs of a group are in one wave, except those that
+  // have ended. Returns an outcome for each row. Never throws.
+  virtual std::vector<RowOutcome> Run(absl::Span<const WaveRow> rows) = 0;
 };
 
 }  // namespace phitap

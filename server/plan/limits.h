@@ -31,6 +31,23 @@ struct Limits {
   int64_t max_value_bytes = int64_t{8} << 30;
   // Bytes of an answer: held until the client has read them.
   int64_t max_response_bytes = int64_t{4} << 30;
+  // Interventions of all runs, sweeps expanded.
+  int64_t max_interventions = 1 << 17;
+  // Nodes of a program as the caller writes it, and of all that the request is
+  // lowered to.
+  int64_t max_program_nodes = 4096;
+  int64_t max_lowered_nodes = 1 << 20;
+  // Bytes of inline tensors and constants together; larger ones are uploaded.
+  int64_t max_constant_bytes = 64 << 20;
+  // Bytes of any one node's value.
+  int64_t max_node_bytes = int64_t{2} << 30;
+  // Cells of all sweeps: each is a run.
+  int64_t max_sweep_cells = 16384;
+  // Tokens that one run may generate.
+  int64_t max_generated_tokens = 32768;
+  // Bytes that a request may hold on the server besides its answer: see
+  // TracePlan::working_bytes.
+  int64_t max_working_bytes = int64_t{16} << 30;
 };
 
 }  // namespace phitap

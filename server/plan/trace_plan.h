@@ -5,18 +5,21 @@
 #define PHITAP_SERVER_PLAN_TRACE_PLAN_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "server/base/dtype.h"
+#include "server/plan/program.h"
 #include "server/spec/hook_point.h"
 
 namespace phitap {
 
 enum class Numerics { kCausal, kTransformers };
 enum class Attention { kSdpa, kEager };
+enum class LongropeCache { kRecompute, kKeep };
 
 // How far a run's forward has to go. All lists ascend.
 struct Reach {
@@ -32,7 +35,23 @@ struct Reach {
   std::vector<int64_t> head_positions;
 };
 
+// How a run goes on after its prompt.
+struct PlannedGeneration {
+  // At least 1; the run never grows past the model's longest sequence.
+  int max_tokens = 1;
+  // 0 takes the likeliest.
+  double temperature = 0;
+  // 0 means all.
+  int64_t top_k = 0;
+  double top_p = 1;
+  uint64_t seed = 0;
+  // Ascending.
+  std::vector<int32_t> stop_ids;
+  std::vector<int32_t> forced_ids;
+};
+
 struct PlannedRun {
+  // Of a sweep's cell: the sweep's label and the cell's indices, `sweep[3, 0]`.
   std::string label;
   std::vector<int32_t> ids;
   // One a token.
@@ -42,7 +61,13 @@ struct PlannedRun {
   bool has_position_ids = false;
   // Positions whose keys no query sees, ascending.
   std::vector<int64_t> hidden_positions;
+  // Of the prompt's pass; every pass after it goes to the head where the run
+  // generates.
   Reach reach;
+  std::optional<PlannedGeneration> generation;
+  // Index of the request's sweep that it is a cell of, −1 for the caller's own
+  // runs, which come first.
+  int sweep = -1;
 };
 
 struct MeanOverPositionsReduction {};
@@ -59,16 +84,6 @@ using Reduction =
     std::variant<std::monostate, MeanOverPositionsReduction, NormReduction,
                  TopKReduction, LogitLensReduction>;
 
-// Indices to keep along each dimension, in the order asked for; unset keeps
-// all. None is empty, none repeats an index.
-struct ResolvedSelection {
-  std::optional<std::vector<int64_t>> positions;
-  std::optional<std::vector<int64_t>> heads;
-  std::optional<std::vector<int64_t>> features;
-  std::optional<std::vector<int64_t>> queries;
-  std::optional<std::vector<int64_t>> keys;
-};
-
 // One hook point read in one run.
 struct PlannedCapture {
   HookPoint point;
@@ -77,24 +92,38 @@ struct PlannedCapture {
   // reading it does not cost a layer.
   HookPoint read_at;
   int run = 0;
+  ReadTime time = ReadTime::kAfter;
   ResolvedSelection selection;
+  // Of pass 0 and the generated steps that it can come from at most.
+  std::vector<int> steps = {0};
+  // Not empty: only the passes after the prompt's whose token is one of these
+  // (ascending).
+  std::vector<int32_t> step_token_ids;
   Reduction reduction;
-  // Index of its first tensor in TracePlan::tensors. A plain value makes one,
-  // TopK two (values, indices), LogitLens two (probabilities, indices) or, with
-  // token ids, four (and token_probabilities, token_ranks).
+  // Index of its first tensor in TracePlan::tensors; those of steps[i] begin at
+  // first_tensor + i · tensors a step. A plain value makes one, TopK two
+  // (values, indices), LogitLens two (probabilities, indices) or, with token
+  // ids, four (and token_probabilities, token_ranks).
   int first_tensor = 0;
 };
 
 // A tensor of the answer. Its dtype is the one on the wire.
 struct PlannedTensor {
   std::string label;
+  // −1 where it is not of one run (a node, a sweep): it comes once all that it
+  // is computed from is there.
   int run = 0;
   HookPoint point;
+  // Whether `point` says anything: not for a node or a sweep.
+  bool has_point = true;
+  int step = 0;
   std::string part;
   DType dtype = DType::kF32;
   std::vector<int64_t> shape;
   std::vector<std::string> dimension_names;
   int64_t size_bytes = 0;
+  // Not empty: kept on the server under this name instead of being sent.
+  std::string kept_as;
 };
 
 struct TracePlan {
@@ -103,12 +132,25 @@ struct TracePlan {
   Attention attention = Attention::kSdpa;
   bool isolate = false;
   bool report_progress = false;
+  LongropeCache longrope_cache = LongropeCache::kRecompute;
   std::vector<PlannedRun> runs;
+  std::vector<ProgramNode> nodes;
+  // In the order of the request: run by run.
+  std::vector<PlannedWrite> writes;
+  std::vector<PlannedOutput> outputs;
+  std::vector<GradientPass> gradient_passes;
+  // Every run and gradient pass once, in an order in which they can be
+  // computed.
+  std::vector<RunGroup> groups;
   // In the order of the request.
   std::vector<PlannedCapture> captures;
   std::vector<PlannedTensor> tensors;
   // Bytes of all tensors.
   int64_t size_bytes = 0;
+  // Bytes that the server holds for the request between its waves or in a
+  // gradient pass, besides the tensors: constants, values read by later groups,
+  // keys and values of generating runs, the graph of the largest gradient pass.
+  int64_t working_bytes = 0;
   // Σ over runs of layers × tokens to be computed (in the last layer its tail
   // positions: see TokenLayers in reach.h), and at full depth.
   int64_t token_layers = 0;

@@ -64,6 +64,8 @@ void ResultStream::LayerDone(int /*run*/, int64_t token_count) {
   });
 }
 
+void ResultStream::DeliverToken(const GeneratedToken& /*token*/) {}
+
 void ResultStream::SetQueuePosition(int position) {
   Publish([&] {
     if (position == queue_position_) return;

@@ -76,6 +76,7 @@ class ResultStream final : public ResultSink {
   bool Cancelled(int run) const override;
   void Deliver(int tensor, HostTensor value) override;
   void LayerDone(int run, int64_t token_count) override;
+  void DeliverToken(const GeneratedToken& token) override;
   // Requests ahead of this one, for progress.
   void SetQueuePosition(int position);
   // Ends `run`. One that is OK but lacks values becomes INTERNAL. The first

@@ -136,7 +136,7 @@ void Scheduler::RunWave(Wave wave, Executor& executor) {
   for (AcceptedTrace* trace : traces) {
     trace->started_at = std::min(trace->started_at, started_at);
   }
-  std::vector<absl::Status> statuses = executor.Run(RowsOf(wave));
+  std::vector<RowOutcome> outcomes = executor.Run(RowsOf(wave));
   const absl::Duration compute_time = options_.clock->Now() - started_at;
   for (AcceptedTrace* trace : traces) {
     trace->compute_time += compute_time;
@@ -144,7 +144,7 @@ void Scheduler::RunWave(Wave wave, Executor& executor) {
     trace->stream->FailIfExpired();
   }
   for (size_t i = 0; i < wave.size(); ++i) {
-    EndRun(wave[i], std::move(statuses[i]));
+    EndRun(wave[i], std::move(outcomes[i].status));
   }
 }
 

@@ -58,6 +58,9 @@ class OnceSink final : public ResultSink {
   void LayerDone(int run, int64_t token_count) override {
     sink_->LayerDone(run, token_count);
   }
+  void DeliverToken(const GeneratedToken& token) override {
+    sink_->DeliverToken(token);
+  }
 
  private:
   std::shared_ptr<ResultSink> sink_;
@@ -69,7 +72,21 @@ class TraceExecutor final : public Executor {
   explicit TraceExecutor(std::unique_ptr<Phi3> model)
       : model_(std::move(model)) {}
 
-  std::vector<absl::Status> Run(absl::Span<const WaveRow> rows) override {
+  std::shared_ptr<TraceMemory> Begin(
+      std::shared_ptr<const TracePlan> /*plan*/) override {
+    return std::make_shared<TraceMemory>();
+  }
+
+  std::vector<RowOutcome> Run(absl::Span<const WaveRow> rows) override {
+    std::vector<RowOutcome> outcomes;
+    for (absl::Status& status : RunAll(rows)) {
+      outcomes.push_back({.status = std::move(status)});
+    }
+    return outcomes;
+  }
+
+ private:
+  std::vector<absl::Status> RunAll(absl::Span<const WaveRow> rows) {
     std::vector<WaveRow> once(rows.begin(), rows.end());
     for (WaveRow& row : once) {
       row.sink = std::make_shared<OnceSink>(row.sink, row.plan->tensors.size());
@@ -87,7 +104,6 @@ class TraceExecutor final : public Executor {
     return statuses;
   }
 
- private:
   std::vector<absl::Status> RunTogether(const std::vector<WaveRow>& rows) {
     Tracer tracer(*model_, rows);
     const absl::Status status = RunGuarded([&] {

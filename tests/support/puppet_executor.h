@@ -88,8 +88,16 @@ class PuppetExecutor final : public Executor {
  public:
   // `stage` outlives the executor.
   explicit PuppetExecutor(WaveStage* stage) : stage_(stage) {}
-  std::vector<absl::Status> Run(absl::Span<const WaveRow> rows) override {
-    return stage_->Show(rows);
+  std::shared_ptr<TraceMemory> Begin(
+      std::shared_ptr<const TracePlan> /*plan*/) override {
+    return std::make_shared<TraceMemory>();
+  }
+  std::vector<RowOutcome> Run(absl::Span<const WaveRow> rows) override {
+    std::vector<RowOutcome> outcomes;
+    for (absl::Status& status : stage_->Show(rows)) {
+      outcomes.push_back({.status = std::move(status)});
+    }
+    return outcomes;
   }
 
  private:

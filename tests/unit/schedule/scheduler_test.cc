@@ -104,9 +104,14 @@ TEST_F(SchedulerTest, LoadsOnTheThreadThatRunsTheWaves) {
   class ThreadTeller final : public Executor {
    public:
     explicit ThreadTeller(std::promise<std::thread::id>* ran) : ran_(ran) {}
-    std::vector<absl::Status> Run(absl::Span<const WaveRow> rows) override {
+    std::shared_ptr<TraceMemory> Begin(
+        std::shared_ptr<const TracePlan> /*plan*/) override {
+      return nullptr;
+    }
+    std::vector<RowOutcome> Run(absl::Span<const WaveRow> rows) override {
       ran_->set_value(std::this_thread::get_id());
-      return std::vector<absl::Status>(rows.size(), absl::AbortedError("told"));
+      return std::vector<RowOutcome>(rows.size(),
+                                     {.status = absl::AbortedError("told")});
     }
     std::promise<std::thread::id>* ran_;
   };

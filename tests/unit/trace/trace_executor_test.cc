@@ -43,6 +43,9 @@ class KeepingSink final : public ResultSink {
     ++layers_[run];
     token_layers_ += token_count;
   }
+  void DeliverToken(const GeneratedToken& token) override {
+    tokens_.push_back(token);
+  }
 
   void CancelAfter(int run, int layers) { cancel_after_[run] = layers; }
   const HostTensor& value(int tensor) const { return values_.at(tensor); }
@@ -55,6 +58,7 @@ class KeepingSink final : public ResultSink {
 
  private:
   std::map<int, HostTensor> values_;
+  std::vector<GeneratedToken> tokens_;
   std::map<int, int> layers_;
   std::map<int, int> cancel_after_;
   int64_t token_layers_ = 0;
@@ -99,9 +103,16 @@ class TraceExecutorTest : public testing::Test {
                                    const std::shared_ptr<KeepingSink>& sink) {
     std::vector<WaveRow> rows;
     for (int run = 0; run < static_cast<int>(plan->runs.size()); ++run) {
-      rows.push_back({.plan = plan, .run = run, .sink = sink});
+      rows.push_back({.plan = plan,
+                      .run = run,
+                      .sink = sink,
+                      .memory = executor_->Begin(plan)});
     }
-    return executor_->Run(rows);
+    std::vector<absl::Status> statuses;
+    for (RowOutcome& outcome : executor_->Run(rows)) {
+      statuses.push_back(std::move(outcome.status));
+    }
+    return statuses;
   }
 
   // What the first tensor of a request for one run of that length is.
