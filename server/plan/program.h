@@ -54,14 +54,19 @@ struct StepSelection {
 // that depend on it belong to one write and are computed each time it applies.
 struct CurrentValue {};
 
-// Part of a value in the prompt's pass of a run, laid out as a capture of it.
+// Part of a value of a run, laid out as a capture of it.
 struct RunRead {
+  // kEvery (only below a latch, whose run it is then): of the pass under way.
+  // It is the value's one position there, the last of the prompt in pass 0; the
+  // selection's positions are the prompt's last.
+  enum class Passes { kPrompt, kEvery };
   int run = 0;
   HookPoint point;
   // Where the forward shows it: see PlannedCapture::read_at.
   HookPoint read_at;
   ReadTime time = ReadTime::kAfter;
   ResolvedSelection selection;
+  Passes passes = Passes::kPrompt;
 };
 
 // Of any floating-point type.
@@ -147,11 +152,13 @@ struct TopKOp {
 struct TopKActivationOp {
   int64_t k = 0;
 };
-// `indices`, or those of a second input (rounded; out of range is INVALID).
+// Along a dimension, which stays: `indices`, or those of a second input, [m] or
+// one number (rounded; out of range is INVALID).
 struct GatherOp {
   int64_t dimension = 0;
   std::optional<std::vector<int64_t>> indices;
 };
+// The first input with the second, which broadcasts to the part, at `indices`.
 struct ScatterOp {
   int64_t dimension = 0;
   std::vector<int64_t> indices;
@@ -167,8 +174,14 @@ struct UnembedOp {
   enum class Norm { kApply, kSkip };
   Norm norm = Norm::kApply;
 };
+// Once a pass of `run`: 1 if any element of the input is not 0 in this pass, or
+// the latch was 1 in an earlier one; else 0. The nodes below it that read the
+// run feed nothing else (RunRead::Passes::kEvery), and only writes of the same
+// run depend on it, all at places that a pass reaches later than the reads.
+// Never where a longrope recompute could come (it would not know what held at
+// each token).
 struct LatchOp {
-  int run = 0;  // whose steps it remembers
+  int run = 0;  // whose passes it remembers
 };
 struct RoundOp {
   DType dtype = DType::kF32;
@@ -189,6 +202,8 @@ struct ProgramNode {
   std::vector<int64_t> shape;
   // Whether it depends on CurrentValue.
   bool in_write = false;
+  // Whether it is below or above a latch: computed anew in every pass.
+  bool every_pass = false;
   // What to call it in errors, e.g. `program.nodes[3]` or
   // `runs[1].interventions[0].add.value`.
   std::string field;
