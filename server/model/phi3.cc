@@ -205,6 +205,18 @@ at::Tensor Phi3::LensLogits(const at::Tensor& residual, LensNorm norm) const {
       .to(at::kFloat);
 }
 
+at::Tensor Phi3::LibraryLogits(const at::Tensor& residual,
+                               LensNorm norm) const {
+  const std::unique_ptr<Numerics> numerics =
+      MakeLibraryNumerics(parts_->spec, ForwardAttention::kSdpa);
+  const at::Tensor x =
+      norm == LensNorm::kApply
+          ? numerics->RmsNorm(residual, parts_->weights.final_norm,
+                              parts_->spec.rms_norm_eps)
+          : residual;
+  return numerics->Linear(x, parts_->weights.head).to(at::kFloat);
+}
+
 RowRule Phi3::MeasureRowRule() {
   const LayerWeights& layer = parts_->weights.layers.front();
   parts_->row_rule =

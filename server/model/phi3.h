@@ -39,6 +39,9 @@ class Phi3 {
   // V], the bits independent of n. For the logit lens.
   enum class LensNorm { kApply, kSkip };
   at::Tensor LensLogits(const at::Tensor& residual, LensNorm norm) const;
+  // The same of [..., D] by the library calls of transformers, in the way that
+  // libtorch can differentiate.
+  at::Tensor LibraryLogits(const at::Tensor& residual, LensNorm norm) const;
 
   // Measures which row rule holds for these weights, at most a second; Forward
   // uses it from then on.
