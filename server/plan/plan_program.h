@@ -4,7 +4,6 @@
 #ifndef PHITAP_SERVER_PLAN_PLAN_PROGRAM_H_
 #define PHITAP_SERVER_PLAN_PLAN_PROGRAM_H_
 
-#include <optional>
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
@@ -12,23 +11,12 @@
 #include "absl/strings/string_view.h"
 #include "phitap/v1/intervention.pb.h"
 #include "phitap/v1/program.pb.h"
-#include "phitap/v1/tensor.pb.h"
-#include "phitap/v1/trace.pb.h"
-#include "server/base/host_tensor.h"
-#include "server/plan/plan_context.h"
-#include "server/plan/plan_runs.h"
-#include "server/plan/program_builder.h"
+#include "server/plan/inline_tensor.h"
+#include "server/plan/named_sources.h"
+#include "server/plan/plan_parts.h"
+#include "server/plan/run_value.h"
 
 namespace phitap {
-
-// What parts of one request share while it is planned; all outlive it.
-struct PlanParts {
-  const v1::TraceRequest& request;
-  const PlanContext& context;
-  const RunIndex& runs;
-  TracePlan& plan;
-  ProgramBuilder& builder;
-};
 
 // Program nodes by the caller's name.
 class NodeIndex {
@@ -41,34 +29,6 @@ class NodeIndex {
 
 // Adds the request's program. Cycles are refused, naming the nodes.
 absl::StatusOr<NodeIndex> PlanProgram(const PlanParts& parts);
-
-// A small tensor of a request. INVALID_ARGUMENT where type, shape and bytes
-// disagree or an element is not finite.
-absl::StatusOr<HostTensor> InlineTensor(const v1::Tensor& tensor,
-                                        absl::string_view field);
-// One of the request's constants, by name.
-absl::StatusOr<int> AddNamedConstant(const PlanParts& parts,
-                                     absl::string_view name,
-                                     absl::string_view field);
-// A tensor kept on the server.
-absl::StatusOr<int> AddKeptTensor(const PlanParts& parts,
-                                  absl::string_view name,
-                                  absl::string_view field);
-
-// Where a value of a run is taken from if the message leaves it open.
-struct RunValueDefaults {
-  // −1: the run must be named.
-  int run = -1;
-  // Unset: the hook point must be named.
-  std::optional<HookPoint> point;
-  // Unset: all of it. Used as it is for the run that is named, if it has as
-  // many tokens; a position past its end is an error.
-  std::optional<ResolvedSelection> selection;
-};
-absl::StatusOr<RunRead> ResolveRunValue(const PlanParts& parts,
-                                        const v1::RunValue& value,
-                                        const RunValueDefaults& defaults,
-                                        absl::string_view field);
 
 // Encode, the features' activation and decode of a dictionary; see the message.
 // `x` is a node [..., in]; the result [..., features].
