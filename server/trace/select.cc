@@ -10,13 +10,6 @@
 namespace phitap {
 namespace {
 
-bool Consecutive(const std::vector<int64_t>& indices) {
-  for (size_t i = 1; i < indices.size(); ++i) {
-    if (indices[i] != indices[i - 1] + 1) return false;
-  }
-  return true;
-}
-
 // Lines of the row's matrix that hold `positions`.
 std::vector<int64_t> LinesOf(const TokenLayout::Row& row,
                              const std::vector<int64_t>& positions) {
@@ -48,10 +41,19 @@ const std::optional<std::vector<int64_t>>* IndicesOf(
 
 }  // namespace
 
+bool Consecutive(const std::vector<int64_t>& indices) {
+  for (size_t i = 1; i < indices.size(); ++i) {
+    if (indices[i] != indices[i - 1] + 1) return false;
+  }
+  return true;
+}
+
 at::Tensor Pick(const at::Tensor& value, int64_t dimension,
                 const std::vector<int64_t>& indices) {
   const int64_t count = static_cast<int64_t>(indices.size());
-  if (Consecutive(indices)) return value.narrow(dimension, indices[0], count);
+  if (Consecutive(indices)) {
+    return value.narrow(dimension, count == 0 ? 0 : indices[0], count);
+  }
   const at::Tensor index = at::from_blob(const_cast<int64_t*>(indices.data()),
                                          {count}, at::TensorOptions(at::kLong));
   return value.index_select(dimension, index);
@@ -64,15 +66,10 @@ int64_t SeqDimension(Hook hook) {
   return at == dimensions.end() ? -1 : at - dimensions.begin();
 }
 
-at::Tensor SelectRow(const at::Tensor& value, const TokenLayout::Row& row,
-                     const PlannedCapture& capture) {
-  const ResolvedSelection& selection = capture.selection;
-  at::Tensor part =
-      selection.positions.has_value()
-          ? Pick(value, 0, LinesOf(row, *selection.positions))
-          : value.narrow(0, row.begin,
-                         static_cast<int64_t>(row.positions.size()));
-  const Hook hook = capture.point.hook;
+at::Tensor SelectLines(const at::Tensor& value,
+                       const std::vector<int64_t>& lines, Hook hook,
+                       const ResolvedSelection& selection) {
+  at::Tensor part = Pick(value, 0, lines);
   const int64_t seq = SeqDimension(hook);
   if (seq < 0) part = part.squeeze(0);
   if (seq > 0) part = part.transpose(0, seq);
@@ -84,6 +81,13 @@ at::Tensor SelectRow(const at::Tensor& value, const TokenLayout::Row& row,
     part = Pick(part, static_cast<int64_t>(d), **indices);
   }
   return part;
+}
+
+at::Tensor SelectRow(const at::Tensor& value, const TokenLayout::Row& row,
+                     Hook hook, const ResolvedSelection& selection) {
+  return SelectLines(value,
+                     LinesOf(row, selection.positions.value_or(row.positions)),
+                     hook, selection);
 }
 
 }  // namespace phitap

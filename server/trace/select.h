@@ -13,6 +13,9 @@
 
 namespace phitap {
 
+// Whether the indices are first, first + 1, …
+bool Consecutive(const std::vector<int64_t>& indices);
+
 // `indices` of `value` along `dimension`: a view where they are first, first +
 // 1, …, else a copy.
 at::Tensor Pick(const at::Tensor& value, int64_t dimension,
@@ -22,10 +25,22 @@ at::Tensor Pick(const at::Tensor& value, int64_t dimension,
 // where it has none.
 int64_t SeqDimension(Hook hook);
 
-// The part of a token-major value [T, ...] that a capture asks of one row, with
-// the dimensions in the order of the hook-point table. A view where possible.
+// The part of lines `lines` of a token-major value [T, ...] that a selection
+// keeps besides its positions, with the dimensions in the order of the
+// hook-point table. A view where possible.
+at::Tensor SelectLines(const at::Tensor& value,
+                       const std::vector<int64_t>& lines, Hook hook,
+                       const ResolvedSelection& selection);
+
+// The part of a token-major value [T, ...] that a selection keeps of one row.
 at::Tensor SelectRow(const at::Tensor& value, const TokenLayout::Row& row,
-                     const PlannedCapture& capture);
+                     Hook hook, const ResolvedSelection& selection);
+
+// Attention scores or probabilities: what comes in blocks of queries.
+inline bool IsPattern(Hook hook) {
+  return hook == Hook::kAttentionScores ||
+         hook == Hook::kAttentionProbabilities;
+}
 
 }  // namespace phitap
 
