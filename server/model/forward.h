@@ -17,10 +17,12 @@ struct ForwardRow {
   absl::Span<const int32_t> ids;
   // The row's first position; above 0 the positions before it are in `cache`.
   int64_t first_position = 0;
-  // Holds the keys and values of the positions before first_position, and
-  // afterwards those of the row's own as well. Null: nothing is kept.
+  // Holds the keys and values of the positions before first_position and no
+  // others, and afterwards those of the row's own as well; layer_count is then
+  // the model's. Null: nothing is kept.
   KeyValueCache* cache = nullptr;
-  // One a token.
+  // One a token. The largest one decides the factors of longrope for the
+  // row's own tokens; cached keys stay as they are.
   absl::Span<const int64_t> position_ids;
   bool has_position_ids = false;
   // Positions whose keys no query sees, ascending; of the whole run, as all

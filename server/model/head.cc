@@ -36,7 +36,7 @@ void Head::Finish(const Weights& weights, const Pass& pass) const {
     norm_rows.push_back({row.index, &row.norm_positions});
     if (row.head_positions.empty()) continue;
     head_rows.push_back({row.index, &row.head_positions});
-    if (row.head_positions.back() + 1 != row.token_count()) continue;
+    if (row.head_positions.back() + 1 != row.end_position()) continue;
     last_positions.push_back({row.head_positions.back()});
     last_rows.push_back({row.index, &last_positions.back()});
   }

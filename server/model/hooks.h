@@ -31,12 +31,13 @@ struct TokenLayout {
   std::vector<Row> rows;
 };
 
-// Attention scores or probabilities of one row: a block of queries against keys
-// 0, 1, …; keys past the block's are invisible to it.
+// Attention scores or probabilities of one row: a block of queries, of the
+// positions that the row computes, against keys 0, 1, …; keys past the block's
+// are invisible to it.
 struct PatternBlock {
   int row = 0;
   int64_t first_query = 0;
-  // Queries of the block that are in the prompt (the rest are dummies).
+  // Queries of the block that are the row's (the rest, if any, are dummies).
   int64_t query_count = 0;
 };
 
@@ -47,7 +48,9 @@ struct PatternBlock {
 // hook-point table, with heads split where the table splits them (queries
 // [T, H, E]; keys, values [T, KV, E]; head outputs and premix [T, H, E]). Of
 // what a run has one of, the layout has a line a row: input_size [rows, 2], at
-// position 0, and next_token_probs [rows, V], at the last position.
+// position 0, and next_token_probs [rows, V], at the last position. A row that
+// goes on from a cache shows its own positions, and them only: its input_size
+// is [1, tokens of the row], as if the others were not there.
 class Hooks {
  public:
   virtual ~Hooks() = default;

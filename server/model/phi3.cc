@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
+#include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <numeric>
@@ -12,6 +13,7 @@
 #include "absl/time/time.h"
 #include "server/model/attention.h"
 #include "server/model/head.h"
+#include "server/model/key_value_cache.h"
 #include "server/model/line_kernels.h"
 #include "server/model/mlp.h"
 #include "server/model/numerics.h"
@@ -59,9 +61,24 @@ at::Tensor PerToken(const Wave& wave, const Of& of) {
   return values;
 }
 
-bool IsHidden(const ForwardRow& row, int64_t position) {
+// Of the row's own positions, as all that it shows.
+bool IsHidden(const ForwardRow& row, int64_t token) {
   return std::binary_search(row.hidden_positions.begin(),
-                            row.hidden_positions.end(), position);
+                            row.hidden_positions.end(),
+                            row.first_position + token);
+}
+
+// Rows go on where their caches end, and leave every layer's keys there.
+void CheckCaches(absl::Span<const ForwardRow> rows, const ModelSpec& spec,
+                 const ForwardOptions& options) {
+  for (const ForwardRow& row : rows) {
+    const int64_t held = row.cache == nullptr ? 0 : row.cache->length();
+    TORCH_CHECK(row.first_position == held, "the row begins at ",
+                row.first_position, ", ", held, " positions are cached");
+    TORCH_CHECK(row.cache == nullptr || (row.layer_count == spec.num_layers &&
+                                         options.graph == ForwardGraph::kNone),
+                "a cache is for all layers and no graph");
+  }
 }
 
 void ShowInputs(const Pass& pass) {
@@ -153,6 +170,7 @@ absl::StatusOr<std::unique_ptr<Phi3>> Phi3::Load(
 
 void Phi3::Forward(absl::Span<const ForwardRow> rows,
                    const ForwardOptions& options, Hooks& hooks) const {
+  CheckCaches(rows, parts_->spec, options);
   std::vector<int> all(rows.size());
   std::iota(all.begin(), all.end(), 0);
   if (parts_->row_rule.kind != RowRule::Kind::kAlone) {

@@ -1,9 +1,10 @@
 // Attention in canonical tiles: the calls for a query depend on its position
-// alone, so its bits do not depend on the prompt's length nor on the
-// neighbours.
+// alone, so its bits do not depend on the prompt's length, nor on which
+// positions were computed before, nor on the neighbours.
 //
 //   tile t:  32 queries at [32t, 32t + 32), zeros where the row has none,
-//            against keys and values [0, 32t + 32), in a call of its own
+//            against the keys and values that the window leaves them, in whole
+//            tiles up to 32t + 32, in a call of its own
 // SPDX-License-Identifier: Apache-2.0
 #ifndef PHITAP_SERVER_MODEL_TILE_ATTENTION_H_
 #define PHITAP_SERVER_MODEL_TILE_ATTENTION_H_
@@ -13,10 +14,10 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <vector>
 
 #include "server/model/attention_tile.h"
 #include "server/model/forward.h"
+#include "server/model/key_tiles.h"
 #include "server/model/numerics.h"
 #include "server/model/pass.h"
 #include "server/model/visibility.h"
@@ -34,21 +35,20 @@ class TileAttention {
   at::Tensor Attend(const AttentionInputs& inputs, const Pass& pass);
 
  private:
-  // Keys and values of a row in whole tiles, zeros past its end. Each layer
-  // fills the same buffers.
   struct RowTiles {
-    at::Tensor keys;                  // [KV, 32n, E]
-    at::Tensor values;                // [KV, 32n, E]
-    std::vector<int64_t> not_finite;  // see AttentionTile
+    // Where the row has no cache; each layer fills the same buffers.
+    KeyTiles own;
     std::map<int64_t, TileMask> masks;
   };
 
-  void Fill(size_t row, const AttentionInputs& inputs, const Pass& pass);
+  KeyTiles& KeysOf(const ActiveRow& row, int layer);
   void AttendRow(size_t row, const AttentionInputs& inputs, const Pass& pass,
                  at::Tensor& out);
   AttentionTile MakeTile(const ActiveRow& row, const at::Tensor& row_queries,
-                         int64_t index);
-  const TileMask& MaskOf(const ActiveRow& row, int64_t index);
+                         int64_t index, const KeyTiles& keys);
+  const TileMask& MaskOf(const ActiveRow& row, int64_t index,
+                         at::ScalarType dtype);
+  Visibility VisibilityOf(const ActiveRow& row) const;
 
   const ModelSpec& spec_;
   const ForwardAttention attention_;

@@ -17,8 +17,13 @@
 namespace phitap {
 
 // Queries of a tile; tile t holds those at positions [32t, 32t + 32) and its
-// keys are [0, 32t + 32).
+// keys are [FirstKeyOfTile(t), 32t + 32).
 inline constexpr int64_t kTileLines = 32;
+
+// Tiles that hold the positions [0, end).
+inline int64_t TileCount(int64_t end) {
+  return (end + kTileLines - 1) / kTileLines;
+}
 
 class Visibility {
  public:
@@ -30,6 +35,10 @@ class Visibility {
   bool Sees(int64_t query, int64_t key) const;
   // Of the window, hidden or not; the last is the query's own.
   int64_t FirstKey(int64_t query) const;
+  // Of the tile's queries, rounded down to whole tiles.
+  int64_t FirstKeyOfTile(int64_t tile) const;
+  // Keys of the widest of tiles 0, 1, …, tile_count − 1.
+  int64_t MostKeysOfATile(int64_t tile_count) const;
   // Keys that no query sees, ascending.
   absl::Span<const int64_t> hidden() const { return hidden_; }
 
@@ -39,8 +48,8 @@ class Visibility {
 };
 
 struct TileMask {
-  at::Tensor invisible;  // bool [32, keys]
-  at::Tensor additive;   // [32, keys] in the model's dtype: 0 or −∞
+  at::Tensor invisible;  // bool [32, keys of the tile]
+  at::Tensor additive;  // [32, keys of the tile] in the model's dtype: 0 or −∞
   // Queries of the tile that see no key at all.
   std::vector<int64_t> blind;
 };
@@ -53,7 +62,7 @@ class BandMasks {
   TileMask Tile(int64_t tile) const;
 
  private:
-  int64_t key_count_;
+  const Visibility visibility_;
   TileMask widest_;
 };
 

@@ -10,9 +10,9 @@
 namespace phitap {
 namespace {
 
-std::vector<int64_t> AllPositions(int64_t count) {
-  std::vector<int64_t> all(count);
-  std::iota(all.begin(), all.end(), 0);
+std::vector<int64_t> AllPositions(const ForwardRow& row) {
+  std::vector<int64_t> all(row.ids.size());
+  std::iota(all.begin(), all.end(), row.first_position);
   return all;
 }
 
@@ -22,7 +22,7 @@ TokenLayout LayOutAll(const std::vector<ActiveRow>& rows) {
   for (const ActiveRow& row : rows) {
     layout.rows.push_back({.row = row.index,
                            .begin = begin,
-                           .positions = AllPositions(row.token_count())});
+                           .positions = AllPositions(*row.ask)});
     begin += row.token_count();
   }
   return layout;
@@ -87,7 +87,7 @@ Wave::Wave(absl::Span<const ForwardRow> rows, const std::vector<int>& indices,
     if (options.positions == Positions::kAsAsked || asked.empty()) {
       return std::vector<int64_t>(asked.begin(), asked.end());
     }
-    return AllPositions(static_cast<int64_t>(row.ids.size()));
+    return AllPositions(row);
   };
   for (const int index : indices) {
     const ForwardRow& row = rows[index];

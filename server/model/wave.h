@@ -30,6 +30,9 @@ struct ActiveRow {
   std::vector<int64_t> head_positions;
 
   int64_t token_count() const { return static_cast<int64_t>(ask->ids.size()); }
+  // Its tokens are those at [first_position, end_position).
+  int64_t first_position() const { return ask->first_position; }
+  int64_t end_position() const { return first_position() + token_count(); }
 };
 
 // Lines of the residual stream that leave with their rows, for norm and head.
