@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Measures phitapd through gRPC beside transformers on the same weights.
+"""Measures phitapd through gRPC beside transformers and nnterp on the same
+weights.
 
 One JSON object a line on standard output. Every comparison is interleaved, A B
 then B A, after a round that is thrown away; times are medians, ratios are
@@ -19,6 +20,7 @@ import statistics
 import sides
 from bench import EVERY_LAYER, Bench, Model, prompt, report
 from connection import measure_overhead, measure_stream
+from experiments import measure_experiments
 from forwards import measure_comparisons
 
 
@@ -34,6 +36,8 @@ def measure_machine(bench: Bench) -> None:
         threads=bench.threads,
         libtorch=importlib.metadata.version("torch"),
         transformers=importlib.metadata.version("transformers"),
+        nnterp=importlib.metadata.version("nnterp"),
+        nnsight=importlib.metadata.version("nnsight"),
         grpc=importlib.metadata.version("grpcio"),
     )
 
@@ -105,6 +109,7 @@ def main() -> None:
     measure_machine(bench)
     measure_load(bench, model)
     measure_comparisons(bench, model)
+    measure_experiments(bench, model)
     measure_overhead(bench, tiny)
     measure_stream(bench, tiny)
     if arguments.full:

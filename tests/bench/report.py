@@ -18,6 +18,11 @@ COMPARED = {
     "layer_outputs_512": "every layer's output of 512 tokens",
     "one_layer_512": "the middle layer's output at the last of 512 tokens",
 }
+EXPERIMENTS = {
+    "sweep_layers_last_64": "patching sweep of 64 tokens, every layer at the last position",
+    "attribution_64": "gradients of a logit by every layer's output, 64 tokens",
+    "steer_generate_32": "32 greedy tokens after 64, steered at the middle layer",
+}
 BOUNDS = {
     "at least": operator.ge,
     "at most": operator.le,
@@ -75,6 +80,22 @@ def compared_rows(rows: dict[str, dict]) -> list[str]:
             f"| {row['times_as_fast']:.2f} | {verdict(row)} | {row['tokens_per_second']:.0f} "
             f"| {row['token_layers']} of {row['token_layers_full_depth']} "
             f"| {row['phitap_share_of_matmul']:.0%}, {row['transformers_share_of_matmul']:.0%} |"
+        )
+    return lines
+
+
+def experiment_rows(rows: dict[str, dict]) -> list[str]:
+    lines = [
+        "| experiment | phitapd, through gRPC | transformers and hooks | nnterp | times as fast as these two | |",
+        "|---|---|---|---|---|---|",
+    ]
+    for task, name in EXPERIMENTS.items():
+        if task not in rows:
+            continue
+        row = rows[task]
+        lines.append(
+            f"| {name} | {side_text(row, 'phitap')} | {side_text(row, 'transformers')} | {side_text(row, 'nnterp')} "
+            f"| {row['times_as_fast_as_transformers']:.2f}, {row['times_as_fast_as_nnterp']:.2f} | {verdict(row)} |"
         )
     return lines
 
@@ -137,11 +158,11 @@ def main() -> None:
     machine, matmul = rows["machine"], rows["forward_512"]["matmul_gflops"]
     print(
         f"{machine['cpu']}, {machine['cores']} cores, {machine['threads']} threads on both sides; libtorch {machine['libtorch']}, "
-        f"transformers {machine['transformers']} (sdpa). Model: {rows['forward_512']['model']} (layers × width), Phi-3-mini's shape, "
+        f"transformers {machine['transformers']} (sdpa), nnterp {machine['nnterp']} with nnsight {machine['nnsight']}. Model: {rows['forward_512']['model']} (layers × width), Phi-3-mini's shape, "
         f"random weights. A linear layer alone reaches {matmul:.0f} GFLOP/s here. Medians, interleaved. "
         "Where only the last position is asked for, phitap takes only that one through the last layer; transformers takes all."
     )
-    print("", *compared_rows(rows), "", *single_rows(rows), sep="\n")
+    print("", *compared_rows(rows), "", *experiment_rows(rows), "", *single_rows(rows), sep="\n")
     if "full_model" in rows:
         print("", full_text(rows["full_model"]), sep="\n")
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures phitapd beside transformers on the same weights.
+# Measures phitapd beside transformers and nnterp on the same weights.
 # SPDX-License-Identifier: Apache-2.0
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -13,8 +13,8 @@ usage() {
 usage: tests/bench/run.sh [--quick] [--full] [--models DIR] [--binaries DIR] [--threads N]
 
 Prints one JSON object a line, and leaves them in build/bench/results.jsonl and as a table in build/bench/results.md. Every comparison
-is interleaved with transformers in the same run; neighbour_cores in a line says what else the machine was doing. Builds the release
-preset and makes the seeded random models where they are not there yet. Takes about three minutes on two quiet cores.
+is interleaved with transformers (and nnterp) in the same run; neighbour_cores in a line says what else the machine was doing. Builds the release
+preset and makes the seeded random models where they are not there yet. Takes about four minutes on two quiet cores.
 
   --quick         one round of everything, to see that it works
   --full          also the 32-layer model (7.6 GB on disk, 10 GB of memory)
