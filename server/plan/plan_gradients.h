@@ -6,21 +6,18 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "server/plan/expand_sweeps.h"
+#include "server/plan/gradient_nodes.h"
 #include "server/plan/plan_program.h"
 
 namespace phitap {
 
-// The node of a gradient of `metric`, a node of one element, in the
-// GradientPass of the pair of run and metric, which is added where it is
-// missing.
-absl::StatusOr<int> AddGradientOf(const PlanParts& parts, int metric,
-                                  RunRead with_respect_to,
-                                  absl::string_view field);
+// Both come after PlanCaptures, whose labels theirs must differ from, and hold
+// the limits on tensors and bytes of the answer. INVALID_ARGUMENT names the
+// field.
 
-// Adds the request's `gradients`: nodes, tensors, outputs.
+// Adds the request's `gradients`: nodes, tensors (of no run: they come with the
+// gradient's pass), outputs.
 absl::Status PlanGradients(const PlanParts& parts, const NodeIndex& nodes);
 
 // Adds, for every sweep, its metrics' tensors and an output for each cell; the
