@@ -26,12 +26,15 @@ DType DTypeOf(c10::ScalarType type) {
   }
 }
 
-HostTensor ToHost(const at::Tensor& value) {
+at::Tensor ToKeep(const at::Tensor& value) {
   at::Tensor contiguous = value.contiguous();
-  if (contiguous.nbytes() * 2 < contiguous.storage().nbytes()) {
-    contiguous = contiguous.clone();
-  }
-  auto owner = std::make_shared<const at::Tensor>(std::move(contiguous));
+  return contiguous.nbytes() * 2 < contiguous.storage().nbytes()
+             ? contiguous.clone()
+             : contiguous;
+}
+
+HostTensor ToHost(const at::Tensor& value) {
+  auto owner = std::make_shared<const at::Tensor>(ToKeep(value));
   return {
       .dtype = DTypeOf(owner->scalar_type()),
       .shape = owner->sizes().vec(),

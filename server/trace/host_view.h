@@ -14,9 +14,12 @@ namespace phitap {
 // The inverse of ScalarTypeOf in server/model/weights.h.
 DType DTypeOf(c10::ScalarType type);
 
-// The bytes of `value`, contiguous: a view where it covers at least half of the
-// storage that it would keep alive, else a copy. What is viewed must not be
-// written any more.
+// `value`, contiguous: a view where it covers at least half of the storage that
+// it would keep alive, else a copy. What is viewed must not be written any
+// more.
+at::Tensor ToKeep(const at::Tensor& value);
+
+// The bytes of ToKeep(value).
 HostTensor ToHost(const at::Tensor& value);
 
 }  // namespace phitap

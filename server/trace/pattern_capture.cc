@@ -33,17 +33,17 @@ void Place(const at::Tensor& target, std::vector<int64_t>& lines,
 
 }  // namespace
 
-PatternCapture::PatternCapture(const PlannedCapture& capture,
+PatternCapture::PatternCapture(Hook hook, const ResolvedSelection& selection,
                                int64_t token_count)
-    : capture_(capture),
-      invisible_(InvisibleEntry(capture.point.hook)),
+    : selection_(selection),
+      invisible_(InvisibleEntry(hook)),
       token_count_(token_count),
       line_of_query_(token_count, -1) {
-  if (!capture.selection.queries.has_value()) {
+  if (!selection.queries.has_value()) {
     for (int64_t q = 0; q < token_count; ++q) line_of_query_[q] = missing_++;
     return;
   }
-  for (int64_t q : *capture.selection.queries) line_of_query_[q] = missing_++;
+  for (int64_t q : *selection.queries) line_of_query_[q] = missing_++;
 }
 
 bool PatternCapture::Wants(const PatternBlock& block) const {
@@ -64,7 +64,7 @@ void PatternCapture::Add(const PatternBlock& block, const at::Tensor& value) {
   }
   if (queries.empty()) return;
   const at::Tensor part = SelectHeadsAndKeys(Pick(value, 1, queries));
-  const std::optional<std::vector<int64_t>>& keys = capture_.selection.keys;
+  const std::optional<std::vector<int64_t>>& keys = selection_.keys;
   if (!gathered_.defined()) {
     const int64_t key_count =
         keys.has_value() ? static_cast<int64_t>(keys->size()) : token_count_;
@@ -76,15 +76,14 @@ void PatternCapture::Add(const PatternBlock& block, const at::Tensor& value) {
 }
 
 at::Tensor PatternCapture::SelectHeadsAndKeys(at::Tensor part) const {
-  const ResolvedSelection& selection = capture_.selection;
-  if (selection.heads.has_value()) part = Pick(part, 0, *selection.heads);
+  if (selection_.heads.has_value()) part = Pick(part, 0, *selection_.heads);
   const int64_t seen = std::min(part.size(2), token_count_);
   part = part.narrow(2, 0, seen);
-  if (!selection.keys.has_value()) return part;
+  if (!selection_.keys.has_value()) return part;
   at::Tensor padded = at::full({part.size(0), part.size(1), token_count_},
                                invisible_, part.options());
   padded.narrow(2, 0, seen).copy_(part);
-  return Pick(padded, 2, *selection.keys);
+  return Pick(padded, 2, *selection_.keys);
 }
 
 }  // namespace phitap

@@ -17,8 +17,10 @@ namespace phitap {
 // Thread-compatible.
 class PatternCapture {
  public:
-  // `capture` must outlive it. `token_count` is the prompt's.
-  PatternCapture(const PlannedCapture& capture, int64_t token_count);
+  // `selection` must outlive it. `token_count` is the prompt's, or that of all
+  // positions so far.
+  PatternCapture(Hook hook, const ResolvedSelection& selection,
+                 int64_t token_count);
 
   // Whether any query of the block is asked for and not there yet.
   bool Wants(const PatternBlock& block) const;
@@ -34,7 +36,7 @@ class PatternCapture {
   // were not seen may be left out at the end.
   at::Tensor SelectHeadsAndKeys(at::Tensor part) const;
 
-  const PlannedCapture& capture_;
+  const ResolvedSelection& selection_;
   // What an entry is that its query cannot see: −∞ for scores, 0 for
   // probabilities.
   const double invisible_;

@@ -35,6 +35,11 @@ at::Tensor SelectLines(const at::Tensor& value,
 // The part of a token-major value [T, ...] that a selection keeps of one row.
 at::Tensor SelectRow(const at::Tensor& value, const TokenLayout::Row& row,
                      Hook hook, const ResolvedSelection& selection);
+inline at::Tensor SelectRow(const at::Tensor& value,
+                            const TokenLayout::Row& row,
+                            const PlannedCapture& capture) {
+  return SelectRow(value, row, capture.point.hook, capture.selection);
+}
 
 // Attention scores or probabilities: what comes in blocks of queries.
 inline bool IsPattern(Hook hook) {

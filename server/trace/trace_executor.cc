@@ -2,139 +2,99 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>
-#include <ATen/core/grad_mode.h>
 #include <torch/version.h>
 
-#include <algorithm>
+#include <map>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "server/base/status_macros.h"
 #include "server/model/phi3.h"
+#include "server/model/rotary.h"
 #include "server/model/torch_guard.h"
 #include "server/trace/numerics_report.h"
-#include "server/trace/tracer.h"
+#include "server/trace/request_memory.h"
+#include "server/trace/wave_pass.h"
 
 namespace phitap {
 namespace {
 
-ForwardOptions OptionsOf(const TracePlan& plan) {
-  return {
-      .numerics = plan.numerics == Numerics::kCausal
-                      ? ForwardNumerics::kCausal
-                      : ForwardNumerics::kTransformers,
-      .attention = plan.attention == Attention::kSdpa
-                       ? ForwardAttention::kSdpa
-                       : ForwardAttention::kEager,
-  };
+// Rows that must be run again together: those of one group of one request.
+using Together = std::pair<const TraceMemory*, int>;
+Together TogetherOf(const WaveRow& row) {
+  const auto& memory = static_cast<const RequestMemory&>(*row.memory);
+  return {row.memory.get(), memory.index().parts(row.run).group};
 }
-
-ForwardRow RowOf(const PlannedRun& run) {
-  return {
-      .ids = run.ids,
-      .position_ids = run.position_ids,
-      .has_position_ids = run.has_position_ids,
-      .hidden_positions = run.hidden_positions,
-      .layer_count = run.reach.layer_count,
-      .tail_positions = run.reach.tail_positions,
-      .norm_positions = run.reach.norm_positions,
-      .head_positions = run.reach.head_positions,
-  };
-}
-
-// Keeps each tensor of a request from being delivered twice when a row is run
-// again.
-class OnceSink final : public ResultSink {
- public:
-  OnceSink(std::shared_ptr<ResultSink> sink, size_t tensor_count)
-      : sink_(std::move(sink)), delivered_(tensor_count, false) {}
-  bool Cancelled(int run) const override { return sink_->Cancelled(run); }
-  void Deliver(int tensor, HostTensor value) override {
-    if (delivered_[tensor]) return;
-    delivered_[tensor] = true;
-    sink_->Deliver(tensor, std::move(value));
-  }
-  void LayerDone(int run, int64_t token_count) override {
-    sink_->LayerDone(run, token_count);
-  }
-  void DeliverToken(const GeneratedToken& token) override {
-    sink_->DeliverToken(token);
-  }
-
- private:
-  std::shared_ptr<ResultSink> sink_;
-  std::vector<bool> delivered_;
-};
 
 class TraceExecutor final : public Executor {
  public:
   explicit TraceExecutor(std::unique_ptr<Phi3> model)
-      : model_(std::move(model)) {}
+      : model_(std::move(model)), rotary_(model_->spec()) {}
 
   std::shared_ptr<TraceMemory> Begin(
-      std::shared_ptr<const TracePlan> /*plan*/) override {
-    return std::make_shared<TraceMemory>();
+      std::shared_ptr<const TracePlan> plan) override {
+    return std::make_shared<RequestMemory>(std::move(plan), model_->spec(),
+                                           rotary_);
   }
 
   std::vector<RowOutcome> Run(absl::Span<const WaveRow> rows) override {
-    std::vector<RowOutcome> outcomes;
-    for (absl::Status& status : RunAll(rows)) {
-      outcomes.push_back({.status = std::move(status)});
+    if (rows.size() == 1 && rows.front().gradient_pass >= 0) {
+      return {RunGradientPass(*model_, rows.front())};
+    }
+    std::vector<RowOutcome> outcomes(rows.size());
+    std::map<Together, std::vector<size_t>> groups;
+    std::vector<size_t> all;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      groups[TogetherOf(rows[i])].push_back(i);
+      all.push_back(i);
+    }
+    const absl::Status status = RunTogether(rows, all, outcomes);
+    if (status.ok()) return outcomes;
+    if (groups.size() == 1) {
+      Fail(rows, all, status, outcomes);
+      return outcomes;
+    }
+    // One group's failure must not be its neighbours': each is run again,
+    // alone.
+    for (const auto& [together, members] : groups) {
+      const absl::Status alone = RunTogether(rows, members, outcomes);
+      if (!alone.ok()) Fail(rows, members, alone, outcomes);
     }
     return outcomes;
   }
 
  private:
-  std::vector<absl::Status> RunAll(absl::Span<const WaveRow> rows) {
-    std::vector<WaveRow> once(rows.begin(), rows.end());
-    for (WaveRow& row : once) {
-      row.sink = std::make_shared<OnceSink>(row.sink, row.plan->tensors.size());
-    }
-    std::vector<absl::Status> statuses = RunTogether(once);
-    const bool failed = std::any_of(
-        statuses.begin(), statuses.end(), [](const absl::Status& status) {
-          return !status.ok() && !absl::IsCancelled(status);
-        });
-    if (!failed || rows.size() == 1) return statuses;
-    // One row's failure must not be its neighbours': each is run again, alone.
-    for (size_t i = 0; i < once.size(); ++i) {
-      statuses[i] = RunTogether({once[i]}).front();
-    }
-    return statuses;
-  }
-
-  std::vector<absl::Status> RunTogether(const std::vector<WaveRow>& rows) {
-    Tracer tracer(*model_, rows);
-    const absl::Status status = RunGuarded([&] {
-      at::NoGradGuard no_grad;
-      std::vector<ForwardRow> forward_rows;
-      for (const WaveRow& row : rows) {
-        forward_rows.push_back(RowOf(row.plan->runs[row.run]));
-      }
-      model_->Forward(forward_rows, OptionsOf(*rows.front().plan), tracer);
+  // Not OK where the forward failed: then nothing has changed.
+  absl::Status RunTogether(absl::Span<const WaveRow> rows,
+                           const std::vector<size_t>& members,
+                           std::vector<RowOutcome>& outcomes) {
+    std::vector<RowOutcome> finished;
+    RETURN_IF_ERROR(RunGuarded([&]() -> absl::Status {
+      std::vector<WaveRow> wave_rows;
+      for (const size_t i : members) wave_rows.push_back(rows[i]);
+      WavePass wave(*model_, wave_rows);
+      RETURN_IF_ERROR(wave.Forward());
+      finished = wave.Finish();
       return absl::OkStatus();
-    });
-    std::vector<absl::Status> statuses;
-    for (int row = 0; row < static_cast<int>(rows.size()); ++row) {
-      statuses.push_back(StatusOf(row, status, tracer));
+    }));
+    for (size_t i = 0; i < members.size(); ++i) {
+      outcomes[members[i]] = std::move(finished[i]);
     }
-    return statuses;
+    return absl::OkStatus();
   }
 
-  static absl::Status StatusOf(int row, const absl::Status& forward,
-                               const Tracer& tracer) {
-    if (tracer.Dropped(row)) {
-      return absl::CancelledError("nobody waits for the run any more");
+  static void Fail(absl::Span<const WaveRow> rows,
+                   const std::vector<size_t>& members,
+                   const absl::Status& status,
+                   std::vector<RowOutcome>& outcomes) {
+    for (const size_t i : members) {
+      outcomes[i] = {.status = status};
+      static_cast<RequestMemory&>(*rows[i].memory).EndRun(rows[i].run);
     }
-    if (forward.ok() && !tracer.Complete(row)) {
-      return absl::InternalError(
-          "the forward ended before every capture was made");
-    }
-    return forward;
   }
 
   std::unique_ptr<Phi3> model_;
+  const Rotary rotary_;
 };
 
 }  // namespace

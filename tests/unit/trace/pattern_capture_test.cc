@@ -43,7 +43,7 @@ PatternBlock Block(int64_t tile) {
 }
 
 at::Tensor Gather(const PlannedCapture& capture, const Tiles& tiles) {
-  PatternCapture pattern(capture, kTokens);
+  PatternCapture pattern(capture.point.hook, capture.selection, kTokens);
   for (int64_t tile : {0, 1}) {
     if (pattern.Wants(Block(tile))) {
       pattern.Add(Block(tile), tiles.values[tile]);
@@ -93,7 +93,7 @@ TEST(PatternCapture, KeepsTheOrderOfSelectedQueriesKeysAndHeads) {
 TEST(PatternCapture, WantsOnlyBlocksWithAQueryAskedFor) {
   const PlannedCapture capture =
       Probabilities({.queries = std::vector<int64_t>{33}});
-  PatternCapture pattern(capture, kTokens);
+  PatternCapture pattern(capture.point.hook, capture.selection, kTokens);
   EXPECT_FALSE(pattern.Wants(Block(0)));
   EXPECT_TRUE(pattern.Wants(Block(1)));
   pattern.Add(Block(1), at::rand({kHeads, kTile, 2 * kTile}));
