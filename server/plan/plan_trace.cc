@@ -33,6 +33,9 @@ absl::StatusOr<std::shared_ptr<const TracePlan>> PlanTrace(
   RETURN_IF_ERROR(PlanCaptures(request, context, *plan));
   PlanReach(context.spec, *plan);
   CountTokenLayers(context.spec, *plan);
+  for (int run = 0; run < static_cast<int>(plan->runs.size()); ++run) {
+    plan->groups.push_back({.runs = {run}});
+  }
   return plan;
 }
 
