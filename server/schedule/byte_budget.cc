@@ -29,14 +29,19 @@ void ByteBudget::Reservation::Release(int64_t bytes) {
   if (budget_ != nullptr) budget_->GiveBack(released);
 }
 
+ByteBudget::Reservation ByteBudget::Reservation::Split(int64_t bytes) {
+  const int64_t taken = std::min(bytes, bytes_);
+  bytes_ -= taken;
+  return Reservation(budget_, taken);
+}
+
 absl::StatusOr<ByteBudget::Reservation> ByteBudget::Reserve(int64_t bytes) {
   std::lock_guard lock(mutex_);
   const int64_t free_bytes = limit_bytes_ - reserved_bytes_;
   if (bytes > free_bytes) {
     return absl::ResourceExhaustedError(absl::StrCat(
-        "the answer needs ", bytes, " bytes, and ", free_bytes, " of the ",
-        limit_bytes_,
-        " that the server keeps for undelivered answers are free; ",
+        "the request needs ", bytes, " bytes, and ", free_bytes, " of the ",
+        limit_bytes_, " that the server keeps for ", purpose_, " are free; ",
         bytes > limit_bytes_ ? "ask for less" : "try again later"));
   }
   reserved_bytes_ += bytes;

@@ -1,12 +1,14 @@
-// How many bytes of answers may wait for their readers at once.
+// How many bytes may be held for callers at once.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef PHITAP_SERVER_SCHEDULE_BYTE_BUDGET_H_
 #define PHITAP_SERVER_SCHEDULE_BYTE_BUDGET_H_
 
 #include <cstdint>
 #include <mutex>
+#include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 namespace phitap {
 
@@ -23,6 +25,8 @@ class ByteBudget {
     ~Reservation();
     // Gives back `bytes` of it, at most what is left.
     void Release(int64_t bytes);
+    // Takes `bytes` of it, at most what is left, out into one of its own.
+    Reservation Split(int64_t bytes);
     int64_t bytes() const { return bytes_; }
 
    private:
@@ -33,7 +37,9 @@ class ByteBudget {
     int64_t bytes_ = 0;
   };
 
-  explicit ByteBudget(int64_t limit_bytes) : limit_bytes_(limit_bytes) {}
+  // `purpose` is what the server keeps them for, e.g. "uploads", for errors.
+  ByteBudget(int64_t limit_bytes, absl::string_view purpose)
+      : limit_bytes_(limit_bytes), purpose_(purpose) {}
   ByteBudget(const ByteBudget&) = delete;
   ByteBudget& operator=(const ByteBudget&) = delete;
 
@@ -46,6 +52,7 @@ class ByteBudget {
   void GiveBack(int64_t bytes);
 
   const int64_t limit_bytes_;
+  const std::string purpose_;
   mutable std::mutex mutex_;
   int64_t reserved_bytes_ = 0;  // Guarded by mutex_.
 };

@@ -1,6 +1,7 @@
 #include "server/schedule/request_queue.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -8,32 +9,36 @@
 namespace phitap {
 namespace {
 
-int64_t TokensOfNextRun(const AcceptedTrace& trace) {
-  return static_cast<int64_t>(trace.plan->runs[trace.next_run].ids.size());
+// Whether a pass has to be the only one of its wave.
+bool NextGoesAlone(const AcceptedTrace& trace) {
+  return trace.plan->numerics == Numerics::kTransformers ||
+         trace.groups.NextIsGradient();
 }
 
-// Whether runs of `trace` may share a wave with those of `leader`.
+// Whether passes of `trace` may share a wave with those of `leader`.
 bool MayJoin(const AcceptedTrace& leader, const AcceptedTrace& trace) {
-  if (&leader == &trace) return leader.plan->numerics == Numerics::kCausal;
+  if (&leader == &trace) return true;
   const TracePlan& a = *leader.plan;
   const TracePlan& b = *trace.plan;
-  return a.numerics == Numerics::kCausal && !a.isolate && !b.isolate &&
-         a.numerics == b.numerics && a.attention == b.attention &&
-         a.model == b.model;
+  return !a.isolate && !b.isolate && a.numerics == b.numerics &&
+         a.attention == b.attention && a.model == b.model;
 }
 
-// Collects runs until nothing more fits.
+// Collects passes until nothing more fits.
 class WaveBuilder {
  public:
   WaveBuilder(std::shared_ptr<AcceptedTrace> leader, int64_t max_tokens)
-      : leader_(std::move(leader)), free_tokens_(max_tokens) {
+      : leader_(std::move(leader)),
+        free_tokens_(max_tokens),
+        leader_goes_alone_(NextGoesAlone(*leader_)) {
     Take(leader_);
   }
 
-  // Whether `trace` had a run that fits.
+  // Whether `trace` had a pass that fits.
   bool Offer(const std::shared_ptr<AcceptedTrace>& trace) {
-    if (trace->all_runs_taken() || TokensOfNextRun(*trace) > free_tokens_ ||
-        !MayJoin(*leader_, *trace)) {
+    if (leader_goes_alone_ || !trace->groups.has_ready() ||
+        NextGoesAlone(*trace) || !MayJoin(*leader_, *trace) ||
+        trace->groups.NextTokenCount() > free_tokens_) {
       return false;
     }
     Take(trace);
@@ -44,12 +49,14 @@ class WaveBuilder {
 
  private:
   void Take(const std::shared_ptr<AcceptedTrace>& trace) {
-    free_tokens_ -= TokensOfNextRun(*trace);
-    wave_.push_back({.trace = trace, .run = trace->next_run++});
+    free_tokens_ -= trace->groups.NextTokenCount();
+    trace->begun = true;
+    wave_.push_back({.trace = trace, .pass = trace->groups.TakeNext()});
   }
 
   const std::shared_ptr<AcceptedTrace> leader_;
   int64_t free_tokens_;
+  const bool leader_goes_alone_;
   Wave wave_;
 };
 
@@ -81,7 +88,7 @@ Wave RequestQueue::TakeWave(int64_t max_tokens) {
   Wave wave = std::move(builder).Build();
 
   std::erase_if(traces_,
-                [](const auto& trace) { return trace->all_runs_taken(); });
+                [](const auto& trace) { return !trace->groups.has_ready(); });
   std::stable_partition(traces_.begin(), traces_.end(), [&](const auto& trace) {
     return std::none_of(wave.begin(), wave.end(),
                         [&](const WaveEntry& e) { return e.trace == trace; });
@@ -89,10 +96,31 @@ Wave RequestQueue::TakeWave(int64_t max_tokens) {
   return wave;
 }
 
+void RequestQueue::PutBack(const Wave& wave) {
+  for (const WaveEntry& entry : wave) {
+    if (!entry.trace->groups.has_ready() || entry.trace->stream->over() ||
+        Holds(*entry.trace)) {
+      continue;
+    }
+    traces_.push_back(entry.trace);
+  }
+}
+
 void RequestQueue::DropOver() {
-  std::erase_if(traces_, [](const std::shared_ptr<AcceptedTrace>& trace) {
-    trace->stream->FailIfExpired();
-    return trace->stream->over();
+  const auto over =
+      std::stable_partition(traces_.begin(), traces_.end(),
+                            [](const std::shared_ptr<AcceptedTrace>& trace) {
+                              trace->stream->FailIfExpired();
+                              return !trace->stream->over();
+                            });
+  dropped_.insert(dropped_.end(), std::make_move_iterator(over),
+                  std::make_move_iterator(traces_.end()));
+  traces_.erase(over, traces_.end());
+}
+
+bool RequestQueue::Holds(const AcceptedTrace& trace) const {
+  return std::any_of(traces_.begin(), traces_.end(), [&](const auto& queued) {
+    return queued.get() == &trace;
   });
 }
 
@@ -100,7 +128,7 @@ void RequestQueue::TellPositions(int running) const {
   int ahead = running;
   for (const std::shared_ptr<AcceptedTrace>& trace : traces_) {
     // A request that has begun stays at 0.
-    if (trace->next_run == 0) trace->stream->SetQueuePosition(ahead);
+    if (!trace->begun) trace->stream->SetQueuePosition(ahead);
     ++ahead;
   }
 }

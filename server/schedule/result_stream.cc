@@ -1,19 +1,57 @@
 #include "server/schedule/result_stream.h"
 
+#include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 
 namespace phitap {
+namespace {
+
+int64_t GradientLayersOf(const TracePlan& plan, int run) {
+  const auto passes =
+      std::count_if(plan.gradient_passes.begin(), plan.gradient_passes.end(),
+                    [&](const GradientPass& pass) { return pass.run == run; });
+  return passes * plan.runs[run].reach.layer_count;
+}
+
+// Of each run: layers of all the passes that it can have.
+std::vector<int64_t> LayersOf(const TracePlan& plan) {
+  std::vector<int64_t> layers;
+  for (const PlannedRun& run : plan.runs) {
+    // The last token that is generated goes through no layer.
+    const int64_t passes =
+        run.generation.has_value() ? run.generation->max_tokens : 1;
+    layers.push_back(run.reach.layer_count * passes);
+  }
+  for (size_t run = 0; run < layers.size(); ++run) {
+    layers[run] += GradientLayersOf(plan, static_cast<int>(run));
+  }
+  return layers;
+}
+
+}  // namespace
 
 ResultStream::ResultStream(ResultStreamOptions options)
     : plan_(std::move(options.plan)),
       deadline_(options.deadline),
       clock_(options.clock),
       wake_(std::move(options.wake)),
+      keep_(std::move(options.keep)),
       reservation_(std::move(options.reservation)),
       delivered_(plan_->tensors.size()),
-      run_statuses_(plan_->runs.size()) {}
+      run_statuses_(plan_->runs.size()),
+      finish_reasons_(plan_->runs.size()),
+      due_tensors_(plan_->runs.size() + 1),
+      layers_left_(LayersOf(*plan_)) {
+  for (size_t i = 0; i < plan_->tensors.size(); ++i) {
+    const PlannedTensor& tensor = plan_->tensors[i];
+    if (tensor.step > 0) continue;
+    due_tensors_[tensor.run < 0 ? plan_->runs.size() : tensor.run].push_back(
+        static_cast<int>(i));
+  }
+}
 
 template <typename Change>
 void ResultStream::Publish(Change change) {
@@ -31,40 +69,74 @@ void ResultStream::Publish(Change change) {
 bool ResultStream::Cancelled(int run) const {
   {
     std::lock_guard lock(mutex_);
-    if (state_ != State::kOpen || run_statuses_[run].has_value()) return true;
+    if (state_ != State::kOpen) return true;
+    // A gradient's pass comes after its run has ended well.
+    if (run_statuses_[run].has_value() && !run_statuses_[run]->ok())
+      return true;
   }
   return clock_->Now() >= deadline_;
 }
 
 void ResultStream::Deliver(int tensor, HostTensor value) {
+  const PlannedTensor& planned = plan_->tensors[tensor];
+  bool keep = false;
   Publish([&] {
-    const PlannedTensor& planned = plan_->tensors[tensor];
-    const int64_t bytes = static_cast<int64_t>(value.bytes.size());
-    std::optional<absl::Status>& run_status = run_statuses_[planned.run];
-    if (run_status.has_value()) return;
-    if (delivered_[tensor] || bytes != planned.size_bytes) {
-      run_status = absl::InternalError(absl::StrCat(
-          "tensor ", tensor, " came ",
-          delivered_[tensor] ? "twice" : "in another size than planned: ",
-          delivered_[tensor]
-              ? ""
-              : absl::StrCat(bytes, " bytes for ", planned.size_bytes)));
-      return;
-    }
+    if (OwnerFailed(planned.run)) return;
+    absl::Status status = CheckDelivery(tensor, value);
+    if (!status.ok()) return FailOwner(tensor, std::move(status));
     delivered_[tensor] = true;
-    tensors_.push_back({.tensor = tensor, .value = std::move(value)});
+    keep = !planned.kept_as.empty();
+    if (keep) return reservation_.Release(planned.size_bytes);
+    made_.push_back(TensorReady{.tensor = tensor, .value = std::move(value)});
   });
+  if (!keep) return;
+  absl::Status kept = keep_(planned, std::move(value));
+  if (!kept.ok()) Publish([&] { FailOwner(tensor, std::move(kept)); });
 }
 
-void ResultStream::LayerDone(int /*run*/, int64_t token_count) {
+absl::Status ResultStream::CheckDelivery(int tensor,
+                                         const HostTensor& value) const {
+  const int64_t planned_bytes = plan_->tensors[tensor].size_bytes;
+  const auto bytes = static_cast<int64_t>(value.bytes.size());
+  if (delivered_[tensor]) {
+    return absl::InternalError(absl::StrCat("tensor ", tensor, " came twice"));
+  }
+  if (bytes == planned_bytes) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(
+      "tensor ", tensor, " came in another size than planned: ", bytes,
+      " bytes for ", planned_bytes));
+}
+
+std::optional<absl::Status>& ResultStream::OwnerStatus(int run) {
+  return run < 0 ? shared_status_ : run_statuses_[run];
+}
+
+bool ResultStream::OwnerFailed(int run) {
+  const std::optional<absl::Status>& status = OwnerStatus(run);
+  return status.has_value() && !status->ok();
+}
+
+void ResultStream::FailOwner(int tensor, absl::Status error) {
+  std::optional<absl::Status>& status = OwnerStatus(plan_->tensors[tensor].run);
+  if (!status.has_value() || status->ok()) status = std::move(error);
+}
+
+void ResultStream::LayerDone(int run, int64_t token_count) {
   Publish([&] {
     ++layers_done_;
+    // Rows of a wave that failed are computed again, alone.
+    layers_left_[run] = std::max<int64_t>(layers_left_[run] - 1, 0);
     token_layers_ += token_count;
     progress_changed_ = plan_->report_progress;
   });
 }
 
-void ResultStream::DeliverToken(const GeneratedToken& /*token*/) {}
+void ResultStream::DeliverToken(const GeneratedToken& token) {
+  Publish([&] {
+    if (OwnerFailed(token.run)) return;
+    made_.push_back(TokenMade{.token = token});
+  });
+}
 
 void ResultStream::SetQueuePosition(int position) {
   Publish([&] {
@@ -74,39 +146,70 @@ void ResultStream::SetQueuePosition(int position) {
   });
 }
 
-void ResultStream::EndRun(int run, absl::Status status) {
+void ResultStream::EndRun(int run, absl::Status status, FinishReason reason) {
   Publish([&] {
-    if (run_statuses_[run].has_value()) return;
-    if (status.ok()) {
-      for (size_t i = 0; i < delivered_.size(); ++i) {
-        if (plan_->tensors[i].run != run || delivered_[i]) continue;
-        status = absl::InternalError(
-            absl::StrCat("tensor ", i, " was planned and never came"));
-        break;
-      }
+    std::optional<absl::Status>& known = run_statuses_[run];
+    const std::optional<int> missing = MissingTensor(run);
+    if (status.ok() && missing.has_value()) {
+      status = absl::InternalError(
+          absl::StrCat("tensor ", *missing, " was planned and never came"));
     }
-    run_statuses_[run] = std::move(status);
+    if (!known.has_value() || known->ok()) known = std::move(status);
+    if (known->ok()) finish_reasons_[run] = reason;
+    // Its gradients come after it.
+    layers_left_[run] =
+        std::min(layers_left_[run], GradientLayersOf(*plan_, run));
   });
+}
+
+absl::Status ResultStream::StatusOf(int run) const {
+  std::lock_guard lock(mutex_);
+  if (state_ != State::kOpen) {
+    return absl::CancelledError("the request was given up");
+  }
+  return run_statuses_[run].value_or(absl::OkStatus());
+}
+
+std::optional<int> ResultStream::MissingTensor(int run) const {
+  const std::vector<int>& due =
+      run < 0 ? due_tensors_.back() : due_tensors_[run];
+  const auto missing = std::find_if(
+      due.begin(), due.end(), [&](int tensor) { return !delivered_[tensor]; });
+  if (missing == due.end()) return std::nullopt;
+  return *missing;
 }
 
 void ResultStream::Finish(absl::Duration queue_time,
                           absl::Duration compute_time) {
   Publish([&] {
-    TraceFinished finished = {.queue_time = queue_time,
+    state_ = State::kFinished;
+    TraceFinished finished = {.finish_reasons = finish_reasons_,
+                              .queue_time = queue_time,
                               .compute_time = compute_time,
                               .token_layers_computed = token_layers_};
+    bool all_ok = true;
     for (std::optional<absl::Status>& status : run_statuses_) {
       finished.run_statuses.push_back(
           status.value_or(absl::InternalError("the run was never ended")));
+      all_ok = all_ok && finished.run_statuses.back().ok();
     }
-    state_ = State::kFinished;
-    last_ = std::move(finished);
+    // A run's failure says why tensors of no run are missing.
+    const std::optional<int> missing = MissingTensor(-1);
+    if (all_ok && !shared_status_.has_value() && missing.has_value()) {
+      shared_status_ = absl::InternalError(
+          absl::StrCat("tensor ", *missing, " was planned and never came"));
+    }
+    if (all_ok && shared_status_.has_value()) {
+      last_ = TraceFailed{.status = *shared_status_};
+    } else {
+      last_ = std::move(finished);
+    }
   });
 }
 
 void ResultStream::Fail(absl::Status status) {
   // Freed after the lock: it may be much, and the compute thread may want it.
-  std::deque<TensorReady> dropped;
+  std::deque<StreamEvent> dropped;
   bool wake = false;
   {
     std::lock_guard lock(mutex_);
@@ -147,9 +250,9 @@ std::optional<StreamEvent> ResultStream::Pull() {
     progress_changed_ = false;
     return CurrentProgress();
   }
-  if (!tensors_.empty()) {
-    StreamEvent event = std::move(tensors_.front());
-    tensors_.pop_front();
+  if (!made_.empty()) {
+    StreamEvent event = std::move(made_.front());
+    made_.pop_front();
     return event;
   }
   return std::exchange(last_, std::nullopt);
@@ -161,7 +264,7 @@ void ResultStream::ReleaseBytes(int64_t bytes) {
 }
 
 void ResultStream::Close() {
-  std::deque<TensorReady> dropped;
+  std::deque<StreamEvent> dropped;
   std::lock_guard lock(mutex_);
   dropped = DropUnread();
   last_.reset();
@@ -170,23 +273,20 @@ void ResultStream::Close() {
 }
 
 bool ResultStream::HasEvent() const {
-  return progress_changed_ || !tensors_.empty() || last_.has_value();
+  return progress_changed_ || !made_.empty() || last_.has_value();
 }
 
-std::deque<TensorReady> ResultStream::DropUnread() {
+std::deque<StreamEvent> ResultStream::DropUnread() {
   progress_changed_ = false;
   reservation_.Release(reservation_.bytes());
-  return std::exchange(tensors_, {});
+  return std::exchange(made_, {});
 }
 
 ProgressMade ResultStream::CurrentProgress() const {
-  int layers_total = 0;
-  for (const PlannedRun& run : plan_->runs) {
-    layers_total += run.reach.layer_count;
-  }
   return {.queue_position = queue_position_,
           .layers_done = layers_done_,
-          .layers_total = layers_total};
+          .layers_total = std::accumulate(layers_left_.begin(),
+                                          layers_left_.end(), layers_done_)};
 }
 
 }  // namespace phitap

@@ -27,31 +27,45 @@ struct TensorReady {
   HostTensor value;
 };
 
+// A token that a run went on with, in order with the tensors.
+struct TokenMade {
+  GeneratedToken token;
+};
+
 // Where the request stands; only if the plan asks for it. Older ones are
 // dropped for newer ones.
 struct ProgressMade {
   // Requests ahead of it; 0 once it runs.
   int queue_position = 0;
-  int layers_done = 0;
-  int layers_total = 0;
+  // Over all passes of all runs; how many passes a run that generates will have
+  // is known once it has ended, before that the most that there can be count.
+  int64_t layers_done = 0;
+  int64_t layers_total = 0;
 };
 
 // Every run has ended. The last event.
 struct TraceFinished {
+  // One each for every run of the plan.
   std::vector<absl::Status> run_statuses;
+  std::vector<FinishReason> finish_reasons;
   absl::Duration queue_time;
   absl::Duration compute_time;
   int64_t token_layers_computed = 0;
 };
 
-// The whole request was given up. The last event; what was not read before it
-// is dropped.
+// The whole request was given up, and what was not read before is dropped; or
+// every run is OK and a tensor of the request is missing. The last event.
 struct TraceFailed {
   absl::Status status;
 };
 
-using StreamEvent =
-    std::variant<TensorReady, ProgressMade, TraceFinished, TraceFailed>;
+using StreamEvent = std::variant<TensorReady, TokenMade, ProgressMade,
+                                 TraceFinished, TraceFailed>;
+
+// Takes a tensor that is kept on the server instead of being sent. Called on
+// the compute thread: must return at once.
+using KeepTensor =
+    std::function<absl::Status(const PlannedTensor&, HostTensor)>;
 
 struct ResultStreamOptions {
   std::shared_ptr<const TracePlan> plan;
@@ -62,12 +76,14 @@ struct ResultStreamOptions {
   // Called when there is an event after Pull had none, by whoever made it (the
   // compute thread, mostly): must return at once and not call back.
   std::function<void()> wake;
+  // For tensors with PlannedTensor::kept_as; where it fails, so does the run.
+  KeepTensor keep;
   // Share of the budget that holds the plan's bytes.
   ByteBudget::Reservation reservation;
 };
 
-// Holds at most the plan's bytes: each tensor comes once. Thread-safe; the
-// compute side never waits for the reader.
+// Holds at most the plan's bytes and the tokens that its runs may generate:
+// each comes once. Thread-safe; the compute side never waits for the reader.
 class ResultStream final : public ResultSink {
  public:
   explicit ResultStream(ResultStreamOptions options);
@@ -79,9 +95,13 @@ class ResultStream final : public ResultSink {
   void DeliverToken(const GeneratedToken& token) override;
   // Requests ahead of this one, for progress.
   void SetQueuePosition(int position);
-  // Ends `run`. One that is OK but lacks values becomes INTERNAL. The first
-  // call for a run counts.
-  void EndRun(int run, absl::Status status);
+  // Ends `run`. One that is OK but lacks values of its prompt becomes INTERNAL.
+  // The first error counts, also after OK.
+  void EndRun(int run, absl::Status status,
+              FinishReason reason = FinishReason::kNone);
+  // What a run has ended with, OK before that; CANCELLED once the request has
+  // been given up.
+  absl::Status StatusOf(int run) const;
   // Ends the request after its last run.
   void Finish(absl::Duration queue_time, absl::Duration compute_time);
 
@@ -110,23 +130,41 @@ class ResultStream final : public ResultSink {
   template <typename Change>
   void Publish(Change change);
   bool HasEvent() const;
-  std::deque<TensorReady> DropUnread();
+  // Why a value may not be delivered as `tensor`.
+  absl::Status CheckDelivery(int tensor, const HostTensor& value) const;
+  // Of a run, or of the request for tensors of no run (−1).
+  std::optional<absl::Status>& OwnerStatus(int run);
+  bool OwnerFailed(int run);
+  // Counts `error` against the owner of `tensor`; the first error counts.
+  void FailOwner(int tensor, absl::Status error);
+  std::optional<int> MissingTensor(int run) const;
+  std::deque<StreamEvent> DropUnread();
   ProgressMade CurrentProgress() const;
 
   const std::shared_ptr<const TracePlan> plan_;
   const absl::Time deadline_;
   const Clock* const clock_;
   const std::function<void()> wake_;
+  const KeepTensor keep_;
 
   mutable std::mutex mutex_;  // Guards all below.
   State state_ = State::kOpen;
   ByteBudget::Reservation reservation_;
-  std::deque<TensorReady> tensors_;
+  // Tensors and tokens.
+  std::deque<StreamEvent> made_;
   std::vector<bool> delivered_;
+  // What each run has ended with, and the request for tensors of no run.
   std::vector<std::optional<absl::Status>> run_statuses_;
+  std::vector<FinishReason> finish_reasons_;
+  std::optional<absl::Status> shared_status_;
+  // Of each run, and of no run in the last: tensors of the prompt's pass (those
+  // of a generated step need not come).
+  std::vector<std::vector<int>> due_tensors_;
   bool progress_changed_ = false;
   int queue_position_ = -1;  // Not told yet.
-  int layers_done_ = 0;
+  // Of each run: layers that are still to come at most.
+  std::vector<int64_t> layers_left_;
+  int64_t layers_done_ = 0;
   int64_t token_layers_ = 0;
   // The last event, until it is read.
   std::optional<StreamEvent> last_;

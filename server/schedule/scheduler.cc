@@ -6,7 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "server/base/status_macros.h"
+#include "server/schedule/settle_pass.h"
 
 namespace phitap {
 namespace {
@@ -20,21 +22,28 @@ std::set<AcceptedTrace*> TracesOf(const Wave& wave) {
 
 std::vector<WaveRow> RowsOf(const Wave& wave) {
   std::vector<WaveRow> rows;
-  rows.reserve(wave.size());
   for (const WaveEntry& entry : wave) {
-    rows.push_back({.plan = entry.trace->plan,
-                    .run = entry.run,
-                    .sink = entry.trace->stream});
+    const AcceptedTrace& trace = *entry.trace;
+    for (int run : entry.pass.runs) {
+      rows.push_back({.plan = trace.plan,
+                      .run = run,
+                      .sink = trace.stream,
+                      .memory = trace.memory,
+                      .gradient_pass =
+                          trace.plan->groups[entry.pass.group].gradient_pass});
+    }
   }
   return rows;
 }
 
-void EndRun(const WaveEntry& entry, absl::Status status) {
-  AcceptedTrace& trace = *entry.trace;
-  trace.stream->EndRun(entry.run, std::move(status));
-  if (++trace.ended_runs < trace.run_count()) return;
-  trace.stream->Finish(trace.started_at - trace.accepted_at,
-                       trace.compute_time);
+// Tells the requests that they begin, at `now`.
+void Begin(const std::set<AcceptedTrace*>& traces, absl::Time now,
+           Executor& executor) {
+  for (AcceptedTrace* trace : traces) {
+    if (trace->started_at != absl::InfiniteFuture()) continue;
+    trace->started_at = now;
+    trace->memory = executor.Begin(trace->plan);
+  }
 }
 
 }  // namespace
@@ -57,23 +66,29 @@ absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Start(
 
 Scheduler::Scheduler(SchedulerOptions options)
     : options_(options),
-      budget_(options.max_undelivered_bytes),
+      budget_(options.max_undelivered_bytes,
+              "answers and what is computed for them"),
       queue_(options.max_queued_requests) {}
 
 Scheduler::~Scheduler() { Drain(); }
 
 absl::StatusOr<std::shared_ptr<ResultStream>> Scheduler::Submit(
     Submission submission) {
+  const TracePlan& plan = *submission.plan;
   ASSIGN_OR_RETURN(ByteBudget::Reservation reservation,
-                   budget_.Reserve(submission.plan->size_bytes));
-  auto trace = std::make_shared<AcceptedTrace>();
-  trace->plan = submission.plan;
+                   budget_.Reserve(plan.size_bytes + plan.working_bytes));
+  auto trace = std::make_shared<AcceptedTrace>(submission.plan);
+  if (!trace->groups.has_ready()) {
+    return absl::InternalError("the plan has no group to begin with");
+  }
   trace->accepted_at = options_.clock->Now();
+  trace->working_bytes = reservation.Split(plan.working_bytes);
   trace->stream = std::make_shared<ResultStream>(
       ResultStreamOptions{.plan = std::move(submission.plan),
                           .deadline = submission.deadline,
                           .clock = options_.clock,
                           .wake = std::move(submission.wake),
+                          .keep = std::move(submission.keep),
                           .reservation = std::move(reservation)});
   std::shared_ptr<ResultStream> stream = trace->stream;
   {
@@ -105,46 +120,66 @@ int Scheduler::queued_requests() const {
 }
 
 void Scheduler::Serve(ExecutorMap executors) {
-  for (Wave wave = AwaitWave(); !wave.empty(); wave = AwaitWave()) {
-    Executor& executor = *executors.at(wave.front().trace->plan->model);
-    RunWave(std::exchange(wave, {}), executor);
+  for (Wave wave = AwaitWave({}); !wave.empty();
+       wave = AwaitWave(std::move(wave))) {
+    RunWave(wave, *executors.at(wave.front().trace->plan->model));
   }
 }
 
-Wave Scheduler::AwaitWave() {
+Wave Scheduler::AwaitWave(Wave done) {
+  // Freed without the lock: it may be much.
+  std::vector<std::shared_ptr<AcceptedTrace>> dropped;
   std::unique_lock lock(mutex_);
   running_ = 0;
+  queue_.PutBack(done);
   for (;;) {
-    queue_.DropOver();
-    Wave wave = queue_.TakeWave(options_.max_wave_tokens);
-    if (!wave.empty()) {
-      for (AcceptedTrace* trace : TracesOf(wave)) {
-        if (trace->all_runs_taken()) ++running_;
-        trace->stream->SetQueuePosition(0);
-      }
-      queue_.TellPositions(running_);
-      return wave;
-    }
+    Wave wave = TakeWave(dropped);
+    lock.unlock();
+    done.clear();
+    dropped.clear();
+    if (!wave.empty()) return wave;
+    lock.lock();
+    if (queue_.size() > 0) continue;
     if (stopping_) return {};
     work_.wait(lock);
   }
 }
 
-void Scheduler::RunWave(Wave wave, Executor& executor) {
+Wave Scheduler::TakeWave(std::vector<std::shared_ptr<AcceptedTrace>>& dropped) {
+  queue_.DropOver();
+  dropped = queue_.TakeDropped();
+  Wave wave = queue_.TakeWave(options_.max_wave_tokens);
+  for (AcceptedTrace* trace : TracesOf(wave)) {
+    if (!queue_.Holds(*trace)) ++running_;
+    trace->stream->SetQueuePosition(0);
+  }
+  queue_.TellPositions(running_);
+  return wave;
+}
+
+void Scheduler::RunWave(const Wave& wave, Executor& executor) {
   const std::set<AcceptedTrace*> traces = TracesOf(wave);
   const absl::Time started_at = options_.clock->Now();
-  for (AcceptedTrace* trace : traces) {
-    trace->started_at = std::min(trace->started_at, started_at);
-  }
-  std::vector<RowOutcome> outcomes = executor.Run(RowsOf(wave));
+  Begin(traces, started_at, executor);
+  const std::vector<RowOutcome> outcomes = executor.Run(RowsOf(wave));
   const absl::Duration compute_time = options_.clock->Now() - started_at;
   for (AcceptedTrace* trace : traces) {
     trace->compute_time += compute_time;
     // Rows that were dropped at the deadline say CANCELLED; this says why.
     trace->stream->FailIfExpired();
   }
-  for (size_t i = 0; i < wave.size(); ++i) {
-    EndRun(wave[i], std::move(outcomes[i].status));
+  absl::Span<const RowOutcome> left = outcomes;
+  for (const WaveEntry& entry : wave) {
+    SettlePass(entry.pass, left.subspan(0, entry.pass.runs.size()),
+               *entry.trace);
+    left.remove_prefix(entry.pass.runs.size());
+  }
+  for (AcceptedTrace* trace : traces) {
+    if (!trace->groups.all_ended()) continue;
+    trace->memory.reset();
+    trace->working_bytes = {};
+    trace->stream->Finish(trace->started_at - trace->accepted_at,
+                          trace->compute_time);
   }
 }
 

@@ -30,8 +30,9 @@ struct SchedulerOptions {
   int64_t max_wave_tokens = 8192;
   // Requests that wait.
   int max_queued_requests = 256;
-  // Bytes of answers that are queued, computed or not yet sent.
-  int64_t max_undelivered_bytes = int64_t{8} << 30;
+  // Bytes of answers that are queued, computed or not yet sent, and of what
+  // requests hold while they are computed (TracePlan::working_bytes).
+  int64_t max_undelivered_bytes = int64_t{16} << 30;
   // Outlives the scheduler.
   const Clock* clock = nullptr;
 };
@@ -46,6 +47,7 @@ struct Submission {
   absl::Time deadline = absl::InfiniteFuture();
   // See ResultStreamOptions.
   std::function<void()> wake;
+  KeepTensor keep;
 };
 
 // Thread-safe. Outlives the streams that it gave out.
@@ -61,7 +63,8 @@ class Scheduler {
   // Accepts a request: it will end in TraceFinished or TraceFailed. The wake
   // may be called before this returns only if the stream has been pulled.
   // UNAVAILABLE if the queue is full or the server is stopping;
-  // RESOURCE_EXHAUSTED if the answer does not fit beside the undelivered ones.
+  // RESOURCE_EXHAUSTED if the request's bytes do not fit beside those of
+  // others.
   absl::StatusOr<std::shared_ptr<ResultStream>> Submit(Submission submission);
 
   // Refuses requests from now on. What was accepted goes on.
@@ -77,9 +80,13 @@ class Scheduler {
 
   // The compute thread: load, then waves until drained.
   void Serve(ExecutorMap executors);
-  // Blocks for work. Empty once stopped and nothing is queued.
-  Wave AwaitWave();
-  void RunWave(Wave wave, Executor& executor);
+  // Queues again what of `done` goes on, then blocks for work. Empty once
+  // stopped and nothing is queued.
+  Wave AwaitWave(Wave done);
+  // What AwaitWave does, with mutex_ held; the requests that it drops are to be
+  // destroyed without it.
+  Wave TakeWave(std::vector<std::shared_ptr<AcceptedTrace>>& dropped);
+  void RunWave(const Wave& wave, Executor& executor);
 
   const SchedulerOptions options_;
   ByteBudget budget_;

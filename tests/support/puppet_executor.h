@@ -19,8 +19,10 @@
 
 namespace phitap {
 
-// Delivers every tensor of the row's run, each byte its tensor's number.
+// Delivers every tensor of the row's run, each byte its tensor's number; of a
+// gradient's row none.
 inline void DeliverAll(const WaveRow& row) {
+  if (row.gradient_pass >= 0) return;
   for (size_t i = 0; i < row.plan->tensors.size(); ++i) {
     const PlannedTensor& tensor = row.plan->tensors[i];
     if (tensor.run != row.run) continue;
@@ -41,10 +43,10 @@ class WaveStage {
     return *rows_;
   }
 
-  // Test: lets the wave end with these statuses.
-  void Complete(std::vector<absl::Status> statuses) {
+  // Test: lets the wave end with these outcomes.
+  void Complete(std::vector<RowOutcome> outcomes) {
     std::lock_guard lock(mutex_);
-    statuses_ = std::move(statuses);
+    outcomes_ = std::move(outcomes);
     rows_.reset();
     changed_.notify_all();
   }
@@ -53,7 +55,7 @@ class WaveStage {
   std::vector<WaveRow> CompleteNext() {
     std::vector<WaveRow> rows = Await();
     for (const WaveRow& row : rows) DeliverAll(row);
-    Complete(std::vector<absl::Status>(rows.size()));
+    Complete(std::vector<RowOutcome>(rows.size()));
     return rows;
   }
 
@@ -65,22 +67,22 @@ class WaveStage {
   }
 
   // Executor.
-  std::vector<absl::Status> Show(absl::Span<const WaveRow> rows) {
+  std::vector<RowOutcome> Show(absl::Span<const WaveRow> rows) {
     std::unique_lock lock(mutex_);
     rows_.emplace(rows.begin(), rows.end());
     changed_.notify_all();
-    changed_.wait(lock, [&] { return statuses_.has_value() || free_; });
+    changed_.wait(lock, [&] { return outcomes_.has_value() || free_; });
     rows_.reset();  // Where it ran freely.
-    if (statuses_.has_value()) return *std::exchange(statuses_, std::nullopt);
+    if (outcomes_.has_value()) return *std::exchange(outcomes_, std::nullopt);
     for (const WaveRow& row : rows) DeliverAll(row);
-    return std::vector<absl::Status>(rows.size());
+    return std::vector<RowOutcome>(rows.size());
   }
 
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<std::vector<WaveRow>> rows_;
-  std::optional<std::vector<absl::Status>> statuses_;
+  std::optional<std::vector<RowOutcome>> outcomes_;
   bool free_ = false;
 };
 
@@ -93,11 +95,7 @@ class PuppetExecutor final : public Executor {
     return std::make_shared<TraceMemory>();
   }
   std::vector<RowOutcome> Run(absl::Span<const WaveRow> rows) override {
-    std::vector<RowOutcome> outcomes;
-    for (absl::Status& status : stage_->Show(rows)) {
-      outcomes.push_back({.status = std::move(status)});
-    }
-    return outcomes;
+    return stage_->Show(rows);
   }
 
  private:

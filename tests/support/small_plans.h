@@ -21,6 +21,11 @@ struct SmallPlan {
   Attention attention = Attention::kSdpa;
   bool isolate = false;
   bool report_progress = false;
+  // Empty: one group a run, each ready at once.
+  std::vector<RunGroup> groups;
+  // Not 0: every run generates at most so many tokens.
+  int max_tokens = 0;
+  int64_t working_bytes = 0;
 };
 
 inline std::shared_ptr<const TracePlan> MakePlan(const SmallPlan& small) {
@@ -36,6 +41,13 @@ inline std::shared_ptr<const TracePlan> MakePlan(const SmallPlan& small) {
                           .ids = std::vector<int32_t>(tokens, 1),
                           .position_ids = std::vector<int64_t>(tokens, 0),
                           .reach = {.layer_count = 2}});
+    if (small.max_tokens > 0) {
+      plan->runs.back().generation =
+          PlannedGeneration{.max_tokens = small.max_tokens};
+    }
+    if (small.groups.empty()) {
+      plan->groups.push_back({.runs = {static_cast<int>(run)}});
+    }
     plan->tensors.push_back({.label = "layer_output",
                              .run = static_cast<int>(run),
                              .point = {.hook = Hook::kLayerOutput, .layer = 1},
@@ -47,6 +59,12 @@ inline std::shared_ptr<const TracePlan> MakePlan(const SmallPlan& small) {
     plan->token_layers += tokens * 2;
     plan->token_layers_full_depth += tokens * 2;
   }
+  for (const RunGroup& group : small.groups) {
+    plan->groups.push_back(group);
+    if (group.gradient_pass < 0) continue;
+    plan->gradient_passes.push_back({.run = group.runs[0]});
+  }
+  plan->working_bytes = small.working_bytes;
   return plan;
 }
 

@@ -103,7 +103,7 @@ TEST(ActivationService, SendsTensorsBeforeTheWaveEnds) {
                                   std::vector<std::byte>(planned.size_bytes)));
   EXPECT_EQ(call.ReadUpTo(v1::TraceResponse::kTensor).tensor().tensor(), 1);
   EXPECT_TRUE(call.ReadUpTo(v1::TraceResponse::kChunk).chunk().has_xxh3());
-  server.stage().Complete({absl::InternalError("stopped half way")});
+  server.stage().Complete({{.status = absl::InternalError("stopped half way")}});
   ASSERT_TRUE(call.Finish().ok());
   EXPECT_EQ(call.summary->runs(0).code(), 13);
   EXPECT_EQ(call.summary->runs(0).message(), "stopped half way");
@@ -134,7 +134,7 @@ TEST(ActivationService, CancelsTheRunsOfAClientThatGoesAway) {
   server.watch().AwaitNone();  // The server has seen it.
   EXPECT_TRUE(server.stage().Await()[0].sink->Cancelled(0));
   EXPECT_EQ(server.scheduler().undelivered_bytes(), 0);
-  server.stage().Complete({absl::CancelledError("")});
+  server.stage().Complete({{.status = absl::CancelledError("")}});
   server.stage().RunFreely();
   TraceCall next(server, LayerOutputs({3}));
   EXPECT_TRUE(next.Finish().ok());

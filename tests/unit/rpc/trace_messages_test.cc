@@ -58,7 +58,7 @@ class TraceMessagesTest : public ::testing::Test {
     return responses;
   }
 
-  ByteBudget budget_{16 << 20};
+  ByteBudget budget_{16 << 20, "answers"};
   ManualClock clock_;
   ServedModel model_ = {.name = "tiny",
                         .weights_digest = "feed",

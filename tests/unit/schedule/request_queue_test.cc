@@ -20,8 +20,7 @@ namespace {
 class RequestQueueTest : public ::testing::Test {
  protected:
   absl::Status Push(const std::string& name, const SmallPlan& small) {
-    auto trace = std::make_shared<AcceptedTrace>();
-    trace->plan = MakePlan(small);
+    auto trace = std::make_shared<AcceptedTrace>(MakePlan(small));
     trace->stream = std::make_shared<ResultStream>(
         ResultStreamOptions{.plan = trace->plan,
                             .deadline = clock_.Now() + deadline_,
@@ -34,16 +33,35 @@ class RequestQueueTest : public ::testing::Test {
 
   // The next wave, e.g. "a0 b0 a1".
   std::string NextWave(int64_t max_tokens) {
+    wave_ = queue_.TakeWave(max_tokens);
     std::vector<std::string> entries;
-    for (const WaveEntry& entry : queue_.TakeWave(max_tokens)) {
-      entries.push_back(absl::StrCat(names_[entry.trace.get()], entry.run));
+    for (const WaveEntry& entry : wave_) {
+      for (int run : entry.pass.runs) {
+        entries.push_back(absl::StrCat(names_[entry.trace.get()], run));
+      }
     }
     return absl::StrJoin(entries, " ");
+  }
+
+  // Lets every run of the wave go on to its next token.
+  void GenerateOn() {
+    for (const WaveEntry& entry : wave_) {
+      entry.trace->groups.GoOn(entry.pass.group, entry.pass.runs);
+    }
+    queue_.PutBack(wave_);
+  }
+  // Lets every group of the wave end.
+  void End() {
+    for (const WaveEntry& entry : wave_) {
+      entry.trace->groups.EndWell(entry.pass.group);
+    }
+    queue_.PutBack(wave_);
   }
 
   ManualClock clock_;
   absl::Duration deadline_ = absl::InfiniteDuration();
   RequestQueue queue_{4};
+  Wave wave_;
   std::map<std::string, std::shared_ptr<ResultStream>> streams_;
   std::map<const AcceptedTrace*, std::string> names_;
 };
@@ -122,6 +140,106 @@ TEST_F(RequestQueueTest, KeepsAnIsolatedRequestAmongItsOwnRuns) {
   ASSERT_TRUE(Push("c", {.tokens_of_runs = {1}}).ok());
   EXPECT_EQ(NextWave(100), "a0 c0");
   EXPECT_EQ(NextWave(100), "b0 b1");
+}
+
+TEST_F(RequestQueueTest, PutsTheRunsOfAGroupIntoOneWave) {
+  ASSERT_TRUE(Push("a", {.tokens_of_runs = {3, 3, 3},
+                         .groups = {{.runs = {0, 2}}, {.runs = {1}}}})
+                  .ok());
+  EXPECT_EQ(NextWave(8), "a0 a2");
+  EXPECT_EQ(NextWave(8), "a1");
+}
+
+TEST_F(RequestQueueTest, LetsAGroupLargerThanTheBudgetGoAlone) {
+  ASSERT_TRUE(
+      Push("a", {.tokens_of_runs = {5, 5}, .groups = {{.runs = {0, 1}}}}).ok());
+  ASSERT_TRUE(Push("b", {.tokens_of_runs = {1}}).ok());
+  EXPECT_EQ(NextWave(8), "a0 a1");
+  EXPECT_EQ(NextWave(8), "b0");
+}
+
+TEST_F(RequestQueueTest, WaitsForTheGroupsThatComeBefore) {
+  ASSERT_TRUE(Push("a", {.tokens_of_runs = {1, 1, 1},
+                         .groups = {{.runs = {0}},
+                                    {.runs = {1}},
+                                    {.runs = {2}, .after = {0, 1}}}})
+                  .ok());
+  EXPECT_EQ(NextWave(8), "a0 a1");
+  EXPECT_EQ(queue_.size(), 0);
+  End();
+  EXPECT_EQ(NextWave(8), "a2");
+}
+
+TEST_F(RequestQueueTest, GivesAGradientAWaveOfItsOwn) {
+  ASSERT_TRUE(Push("a", {.tokens_of_runs = {1, 1},
+                         .groups = {{.runs = {0}},
+                                    {.runs = {0}, .gradient_pass = 0},
+                                    {.runs = {1}}}})
+                  .ok());
+  ASSERT_TRUE(Push("b", {}).ok());
+  EXPECT_EQ(NextWave(8), "a0 b0");
+  EXPECT_EQ(NextWave(8), "a0");
+  EXPECT_EQ(wave_[0].pass.group, 1);
+  EXPECT_EQ(NextWave(8), "a1");
+}
+
+TEST_F(RequestQueueTest, SharesWavesAmongRunsThatGenerate) {
+  ASSERT_TRUE(Push("a", {.tokens_of_runs = {6}}).ok());
+  EXPECT_EQ(NextWave(8), "a0");
+  GenerateOn();
+  ASSERT_TRUE(Push("b", {.tokens_of_runs = {6}}).ok());
+  EXPECT_EQ(NextWave(8), "a0 b0");
+  GenerateOn();
+  EXPECT_EQ(NextWave(2), "a0 b0");
+}
+
+TEST_F(RequestQueueTest, DoesNotLetPromptsStarveATokenNorTheOtherWayRound) {
+  ASSERT_TRUE(Push("a", {.tokens_of_runs = {1}}).ok());
+  EXPECT_EQ(NextWave(8), "a0");
+  GenerateOn();
+  ASSERT_TRUE(Push("b", {.tokens_of_runs = std::vector<int>(9, 8)}).ok());
+  for (int turn = 0; turn < 3; ++turn) {
+    EXPECT_EQ(NextWave(8), "a0");
+    GenerateOn();
+    EXPECT_EQ(NextWave(8), absl::StrCat("b", turn));
+  }
+}
+
+TEST_F(RequestQueueTest, TurnsBetweenTheGroupsOfARequest) {
+  ASSERT_TRUE(Push("a", {.tokens_of_runs = {2, 8, 2}}).ok());
+  EXPECT_EQ(NextWave(8), "a0");
+  GenerateOn();
+  EXPECT_EQ(NextWave(8), "a1");
+  EXPECT_EQ(NextWave(8), "a2 a0");
+}
+
+TEST_F(RequestQueueTest, PutsBackWhatItAcceptedEvenWhereItIsFull) {
+  ASSERT_TRUE(Push("a", {}).ok());
+  NextWave(8);
+  for (const char* name : {"b", "c", "d", "e"}) {
+    ASSERT_TRUE(Push(name, {}).ok());
+  }
+  GenerateOn();
+  EXPECT_EQ(queue_.size(), 5);
+}
+
+TEST_F(RequestQueueTest, DoesNotPutBackARequestThatIsOver) {
+  ASSERT_TRUE(Push("a", {}).ok());
+  NextWave(8);
+  streams_["a"]->Close();
+  GenerateOn();
+  EXPECT_EQ(queue_.size(), 0);
+}
+
+TEST_F(RequestQueueTest, HandsOverWhatItDropped) {
+  ASSERT_TRUE(Push("a", {}).ok());
+  ASSERT_TRUE(Push("b", {}).ok());
+  streams_["a"]->Close();
+  queue_.DropOver();
+  const auto dropped = queue_.TakeDropped();
+  ASSERT_EQ(dropped.size(), 1u);
+  EXPECT_EQ(dropped[0]->stream, streams_["a"]);
+  EXPECT_TRUE(queue_.TakeDropped().empty());
 }
 
 TEST_F(RequestQueueTest, RefusesWhenFullAndSaysHowFull) {

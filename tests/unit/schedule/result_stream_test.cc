@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,17 +21,22 @@ using ::testing::HasSubstr;
 
 class ResultStreamTest : public ::testing::Test {
  protected:
-  void Open(SmallPlan small) {
-    std::shared_ptr<const TracePlan> plan = MakePlan(small);
+  void Open(SmallPlan small) { OpenPlan(MakePlan(small)); }
+  void OpenPlan(std::shared_ptr<const TracePlan> plan) {
     absl::StatusOr<ByteBudget::Reservation> reservation =
         budget_.Reserve(plan->size_bytes);
     ASSERT_TRUE(reservation.ok());
-    stream_ = std::make_unique<ResultStream>(
-        ResultStreamOptions{.plan = plan,
-                            .deadline = clock_.Now() + absl::Seconds(10),
-                            .clock = &clock_,
-                            .wake = [this] { ++wakes_; },
-                            .reservation = *std::move(reservation)});
+    stream_ = std::make_unique<ResultStream>(ResultStreamOptions{
+        .plan = plan,
+        .deadline = clock_.Now() + absl::Seconds(10),
+        .clock = &clock_,
+        .wake = [this] { ++wakes_; },
+        .keep =
+            [this](const PlannedTensor& tensor, HostTensor value) {
+              kept_[tensor.kept_as] = std::move(value);
+              return keep_status_;
+            },
+        .reservation = *std::move(reservation)});
   }
 
   HostTensor Floats(int64_t count) {
@@ -47,10 +53,15 @@ class ResultStreamTest : public ::testing::Test {
   }
 
   ManualClock clock_;
-  ByteBudget budget_{1 << 20};
+  ByteBudget budget_{1 << 20, "answers"};
   std::unique_ptr<ResultStream> stream_;
   int wakes_ = 0;
+  std::map<std::string, HostTensor> kept_;
+  absl::Status keep_status_;
 };
+
+// Two runs with a tensor each; the second is changed by the test.
+TracePlan TwoTensors() { return *MakePlan({.tokens_of_runs = {3, 4}}); }
 
 TEST_F(ResultStreamTest, GivesTensorsInTheOrderInWhichTheyAreMadeThenTheEnd) {
   Open({.tokens_of_runs = {3, 4}});
@@ -197,8 +208,129 @@ TEST_F(ResultStreamTest, ReturnsTheBudgetAsBytesLeave) {
   EXPECT_EQ(budget_.reserved_bytes(), 0);
 }
 
+TEST_F(ResultStreamTest, GivesTokensInOrderWithTheTensors) {
+  Open({.tokens_of_runs = {3, 4}, .max_tokens = 5});
+  stream_->DeliverToken({.run = 0, .step = 1, .id = 7, .log_probability = -1});
+  stream_->Deliver(1, Floats(4));
+  stream_->DeliverToken({.run = 0, .step = 2, .id = 8});
+  EXPECT_EQ(PullAs<TokenMade>().token.id, 7);
+  EXPECT_EQ(PullAs<TensorReady>().tensor, 1);
+  EXPECT_EQ(PullAs<TokenMade>().token.step, 2);
+}
+
+TEST_F(ResultStreamTest, TellsWhyGenerationEnded) {
+  Open({.tokens_of_runs = {3, 4}});
+  stream_->Deliver(0, Floats(3));
+  stream_->EndRun(0, absl::OkStatus(), FinishReason::kStop);
+  stream_->EndRun(1, absl::AbortedError("no"), FinishReason::kLength);
+  stream_->Finish({}, {});
+  PullAs<TensorReady>();
+  EXPECT_THAT(PullAs<TraceFinished>().finish_reasons,
+              ::testing::ElementsAre(FinishReason::kStop, FinishReason::kNone));
+}
+
+TEST_F(ResultStreamTest, CountsTheLayersOfEveryPassUntilARunHasEnded) {
+  Open({.tokens_of_runs = {3, 4}, .report_progress = true, .max_tokens = 5});
+  stream_->LayerDone(0, 3);
+  EXPECT_EQ(PullAs<ProgressMade>().layers_total, 2 * 2 * 5);
+  stream_->LayerDone(0, 3);
+  stream_->LayerDone(0, 1);
+  stream_->LayerDone(0, 1);
+  stream_->Deliver(0, Floats(3));
+  stream_->EndRun(0, absl::OkStatus(), FinishReason::kStop);
+  const auto progress = PullAs<ProgressMade>();
+  EXPECT_EQ(progress.layers_done, 4);
+  EXPECT_EQ(progress.layers_total, 4 + 2 * 5);
+}
+
+TEST_F(ResultStreamTest, MissesNoTensorOfAStepThatWasNotReached) {
+  TracePlan plan = TwoTensors();
+  plan.tensors[1].run = 0;
+  plan.tensors[1].step = 3;
+  OpenPlan(std::make_shared<TracePlan>(plan));
+  stream_->Deliver(0, Floats(3));
+  stream_->EndRun(0, absl::OkStatus());
+  stream_->EndRun(1, absl::OkStatus());
+  stream_->Finish({}, {});
+  PullAs<TensorReady>();
+  EXPECT_THAT(PullAs<TraceFinished>().run_statuses,
+              ::testing::ElementsAre(absl::OkStatus(), absl::OkStatus()));
+}
+
+TEST_F(ResultStreamTest, FailsARequestThatLacksATensorOfNoRun) {
+  TracePlan plan = TwoTensors();
+  plan.tensors[1].run = -1;
+  OpenPlan(std::make_shared<TracePlan>(plan));
+  stream_->Deliver(0, Floats(3));
+  stream_->EndRun(0, absl::OkStatus());
+  stream_->EndRun(1, absl::OkStatus());
+  stream_->Finish({}, {});
+  EXPECT_EQ(PullAs<TensorReady>().tensor, 0);
+  const absl::Status status = PullAs<TraceFailed>().status;
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("tensor 1"));
+}
+
+TEST_F(ResultStreamTest, SaysWhichRunFailedRatherThanThatATensorIsMissing) {
+  TracePlan plan = TwoTensors();
+  plan.tensors[1].run = -1;
+  OpenPlan(std::make_shared<TracePlan>(plan));
+  stream_->Deliver(0, Floats(3));
+  stream_->EndRun(0, absl::OkStatus());
+  stream_->EndRun(1, absl::AbortedError("no"));
+  stream_->Finish({}, {});
+  PullAs<TensorReady>();
+  EXPECT_EQ(PullAs<TraceFinished>().run_statuses[1], absl::AbortedError("no"));
+}
+
+TEST_F(ResultStreamTest, AnErrorOfAGradientCountsAfterItsRunHasEndedWell) {
+  Open({.tokens_of_runs = {3}});
+  stream_->Deliver(0, Floats(3));
+  stream_->EndRun(0, absl::OkStatus());
+  EXPECT_FALSE(stream_->Cancelled(0));
+  stream_->EndRun(0, absl::AbortedError("first"));
+  stream_->EndRun(0, absl::AbortedError("second"));
+  EXPECT_TRUE(stream_->Cancelled(0));
+  EXPECT_EQ(stream_->StatusOf(0), absl::AbortedError("first"));
+}
+
+TEST_F(ResultStreamTest, KeepsATensorInsteadOfSendingIt) {
+  TracePlan plan = TwoTensors();
+  plan.tensors[1].kept_as = "mean";
+  OpenPlan(std::make_shared<TracePlan>(plan));
+  stream_->Deliver(1, Floats(4));
+  stream_->Deliver(0, Floats(3));
+  EXPECT_EQ(kept_.at("mean").shape, std::vector<int64_t>{4});
+  EXPECT_EQ(budget_.reserved_bytes(), 12);
+  EXPECT_EQ(PullAs<TensorReady>().tensor, 0);
+  EXPECT_FALSE(stream_->Pull().has_value());
+  stream_->EndRun(1, absl::OkStatus());
+  EXPECT_TRUE(stream_->StatusOf(1).ok());
+}
+
+TEST_F(ResultStreamTest, FailsARunWhoseTensorCannotBeKept) {
+  TracePlan plan = TwoTensors();
+  plan.tensors[1].kept_as = "mean";
+  keep_status_ = absl::ResourceExhaustedError("full");
+  OpenPlan(std::make_shared<TracePlan>(plan));
+  stream_->Deliver(1, Floats(4));
+  EXPECT_TRUE(stream_->Cancelled(1));
+  stream_->EndRun(1, absl::OkStatus());
+  EXPECT_EQ(stream_->StatusOf(1), absl::ResourceExhaustedError("full"));
+}
+
+TEST(ByteBudget, SplitsAReservation) {
+  ByteBudget budget(100, "answers");
+  std::optional<ByteBudget::Reservation> whole = *budget.Reserve(60);
+  ByteBudget::Reservation part = whole->Split(25);
+  EXPECT_EQ(part.bytes(), 25);
+  EXPECT_EQ(whole->bytes(), 35);
+  whole.reset();
+  EXPECT_EQ(budget.reserved_bytes(), 25);
+}
+
 TEST(ByteBudget, SaysWhatIsNeededAndWhatIsFree) {
-  ByteBudget budget(100);
+  ByteBudget budget(100, "answers");
   absl::StatusOr<ByteBudget::Reservation> first = budget.Reserve(60);
   ASSERT_TRUE(first.ok());
   const absl::Status status = budget.Reserve(50).status();
@@ -212,7 +344,7 @@ TEST(ByteBudget, SaysWhatIsNeededAndWhatIsFree) {
 }
 
 TEST(ByteBudget, SaysSoWhereAnAnswerCanNeverFit) {
-  ByteBudget budget(100);
+  ByteBudget budget(100, "answers");
   EXPECT_THAT(std::string(budget.Reserve(101).status().message()),
               HasSubstr("ask for less"));
 }

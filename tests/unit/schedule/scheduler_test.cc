@@ -178,8 +178,8 @@ TEST_F(SchedulerTest, AFailingRowFailsAlone) {
   ASSERT_EQ(rows.size(), 3u);
   DeliverAll(rows[1]);
   DeliverAll(rows[2]);
-  stage_.Complete({absl::ResourceExhaustedError("out of memory"),
-                   absl::OkStatus(), absl::OkStatus()});
+  stage_.Complete(
+      {{.status = absl::ResourceExhaustedError("out of memory")}, {}, {}});
   EXPECT_THAT(
       std::get<TraceFinished>(first_reader.End(**first)).run_statuses,
       ::testing::ElementsAre(absl::ResourceExhaustedError("out of memory"),
@@ -198,7 +198,7 @@ TEST_F(SchedulerTest, AClosedStreamTakesNoMoreWaves) {
   EXPECT_TRUE(rows[0].sink->Cancelled(0));
   Reader next_reader;
   auto next = Submit({.tokens_of_runs = {3}}, next_reader);
-  stage_.Complete({absl::CancelledError("")});
+  stage_.Complete({{.status = absl::CancelledError("")}});
   std::get<TraceFinished>([&] {
     EXPECT_EQ(stage_.CompleteNext()[0].plan->runs[0].ids.size(), 3u);
     return next_reader.End(**next);
@@ -212,7 +212,7 @@ TEST_F(SchedulerTest, FailsARequestWhoseDeadlinePassesInAWave) {
   const std::vector<WaveRow> rows = stage_.Await();
   clock_.Advance(absl::Seconds(6));
   EXPECT_TRUE(rows[0].sink->Cancelled(0));
-  stage_.Complete({absl::CancelledError("dropped between layers")});
+  stage_.Complete({{.status = absl::CancelledError("dropped between layers")}});
   EXPECT_EQ(std::get<TraceFailed>(reader.End(**stream)).status.code(),
             absl::StatusCode::kDeadlineExceeded);
 }
@@ -285,6 +285,197 @@ TEST_F(SchedulerTest, DrainsWhatWasAcceptedAndRefusesTheRest) {
   std::get<TraceFinished>(first_reader.End(**first));
   std::get<TraceFinished>(second_reader.End(**second));
   EXPECT_EQ(first_reader.tensor_count, 2);
+}
+
+TEST_F(SchedulerTest, FailsTheGroupsAfterARunThatFailsAndComputesTheOthers) {
+  Start({});
+  Reader reader;
+  auto stream = Submit({.tokens_of_runs = {1, 2, 3, 4},
+                        .groups = {{.runs = {0}},
+                                   {.runs = {1}},
+                                   {.runs = {2}, .after = {0}},
+                                   {.runs = {3}, .after = {2}}}},
+                       reader);
+  const std::vector<WaveRow> rows = stage_.Await();
+  ASSERT_EQ(rows.size(), 2u);
+  DeliverAll(rows[1]);
+  stage_.Complete({{.status = absl::InternalError("boom")}, {}});
+  const auto finished = std::get<TraceFinished>(reader.End(**stream));
+  const absl::Status lost = absl::FailedPreconditionError(
+      "run 0, which this run reads, failed: boom");
+  EXPECT_THAT(finished.run_statuses,
+              ::testing::ElementsAre(absl::InternalError("boom"),
+                                     absl::OkStatus(), lost, lost));
+}
+
+TEST_F(SchedulerTest, CancelsTheGroupsAfterARunThatWasCancelled) {
+  Start({});
+  Reader reader;
+  auto stream = Submit({.tokens_of_runs = {1, 2},
+                        .groups = {{.runs = {0}}, {.runs = {1}, .after = {0}}}},
+                       reader);
+  stage_.Await();
+  stage_.Complete({{.status = absl::CancelledError("dropped")}});
+  const auto finished = std::get<TraceFinished>(reader.End(**stream));
+  EXPECT_EQ(finished.run_statuses[1].code(), absl::StatusCode::kCancelled);
+}
+
+TEST_F(SchedulerTest, ComputesAGroupOnceTheOneBeforeHasEnded) {
+  Start({});
+  Reader reader;
+  auto stream = Submit({.tokens_of_runs = {1, 2},
+                        .groups = {{.runs = {0}}, {.runs = {1}, .after = {0}}}},
+                       reader);
+  EXPECT_EQ(stage_.CompleteNext()[0].run, 0);
+  EXPECT_EQ(stage_.CompleteNext()[0].run, 1);
+  std::get<TraceFinished>(reader.End(**stream));
+  EXPECT_EQ(reader.tensor_count, 2);
+}
+
+TEST_F(SchedulerTest, RunsAGroupAgainWhileItGenerates) {
+  Start({});
+  Reader reader;
+  auto stream = Submit(
+      {.tokens_of_runs = {3, 4}, .groups = {{.runs = {0, 1}}}, .max_tokens = 3},
+      reader);
+  for (const WaveRow& row : stage_.Await()) DeliverAll(row);
+  stage_.Complete({{.goes_on = true}, {.goes_on = true}});
+  EXPECT_EQ(stage_.Await().size(), 2u);
+  stage_.Complete({{.finish_reason = FinishReason::kStop}, {.goes_on = true}});
+  const std::vector<WaveRow> last = stage_.Await();
+  ASSERT_EQ(last.size(), 1u);
+  EXPECT_EQ(last[0].run, 1);
+  stage_.Complete({{.finish_reason = FinishReason::kLength}});
+  const auto finished = std::get<TraceFinished>(reader.End(**stream));
+  EXPECT_THAT(
+      finished.finish_reasons,
+      ::testing::ElementsAre(FinishReason::kStop, FinishReason::kLength));
+}
+
+TEST_F(SchedulerTest, AFailedGenerationFailsWhatReadsItOnceItsGroupHasEnded) {
+  Start({});
+  Reader reader;
+  auto stream =
+      Submit({.tokens_of_runs = {1, 1, 1},
+              .groups = {{.runs = {0, 1}}, {.runs = {2}, .after = {0}}},
+              .max_tokens = 3},
+             reader);
+  for (const WaveRow& row : stage_.Await()) DeliverAll(row);
+  stage_.Complete({{.status = absl::InternalError("boom")}, {.goes_on = true}});
+  stage_.Await();
+  stage_.Complete({{.finish_reason = FinishReason::kStop}});
+  const auto finished = std::get<TraceFinished>(reader.End(**stream));
+  EXPECT_EQ(finished.run_statuses[0], absl::InternalError("boom"));
+  EXPECT_TRUE(finished.run_statuses[1].ok());
+  EXPECT_EQ(finished.run_statuses[2].code(),
+            absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(SchedulerTest, RunsAGradientAfterItsRunAndLetsItsErrorCount) {
+  Start({});
+  Reader reader;
+  auto stream =
+      Submit({.tokens_of_runs = {2, 2},
+              .groups = {{.runs = {0}},
+                         {.runs = {1}},
+                         {.runs = {0}, .after = {0}, .gradient_pass = 0}}},
+             reader);
+  EXPECT_EQ(stage_.CompleteNext().size(), 2u);
+  const std::vector<WaveRow> rows = stage_.Await();
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].gradient_pass, 0);
+  EXPECT_FALSE(rows[0].sink->Cancelled(0));
+  stage_.Complete({{.status = absl::ResourceExhaustedError("graph")}});
+  EXPECT_THAT(std::get<TraceFinished>(reader.End(**stream)).run_statuses,
+              ::testing::ElementsAre(absl::ResourceExhaustedError("graph"),
+                                     absl::OkStatus()));
+}
+
+TEST_F(SchedulerTest, HoldsWorkingBytesUntilAllIsComputed) {
+  Start({});
+  Reader reader;
+  auto stream = Submit({.tokens_of_runs = {2}, .working_bytes = 100}, reader);
+  stage_.Await();
+  EXPECT_EQ(scheduler_->undelivered_bytes(), 108);
+  stage_.CompleteNext();
+  std::get<TraceFinished>(reader.End(**stream));
+  EXPECT_EQ(scheduler_->undelivered_bytes(), 8);
+}
+
+TEST_F(SchedulerTest, RefusesAPlanWithoutGroups) {
+  Start({});
+  auto plan = std::make_shared<TracePlan>(*MakePlan({}));
+  plan->groups.clear();
+  EXPECT_EQ(scheduler_->Submit({.plan = plan}).status().code(),
+            absl::StatusCode::kInternal);
+}
+
+// Tells where its memories are made and freed.
+class RememberingExecutor final : public Executor {
+ public:
+  struct Record {
+    std::mutex mutex;
+    std::vector<std::thread::id> begun;
+    std::vector<std::thread::id> freed;
+    std::thread::id ran;
+  };
+  RememberingExecutor(WaveStage* stage, Record* record)
+      : stage_(stage), record_(record) {}
+
+  std::shared_ptr<TraceMemory> Begin(
+      std::shared_ptr<const TracePlan> /*plan*/) override {
+    std::lock_guard lock(record_->mutex);
+    record_->begun.push_back(std::this_thread::get_id());
+    return std::make_shared<Memory>(record_);
+  }
+  std::vector<RowOutcome> Run(absl::Span<const WaveRow> rows) override {
+    // The test's thread is shown rows without it.
+    std::vector<WaveRow> shown(rows.begin(), rows.end());
+    for (WaveRow& row : shown) {
+      EXPECT_NE(std::exchange(row.memory, nullptr), nullptr);
+    }
+    record_->ran = std::this_thread::get_id();
+    return stage_->Show(shown);
+  }
+
+ private:
+  struct Memory final : TraceMemory {
+    explicit Memory(Record* r) : record(r) {}
+    ~Memory() override {
+      std::lock_guard lock(record->mutex);
+      record->freed.push_back(std::this_thread::get_id());
+    }
+    Record* const record;
+  };
+  WaveStage* const stage_;
+  Record* const record_;
+};
+
+TEST_F(SchedulerTest, MakesAndFreesARequestsMemoryOnceOnTheComputeThread) {
+  RememberingExecutor::Record record;
+  scheduler_ = *Scheduler::Start({.max_wave_tokens = 2, .clock = &clock_},
+                                 [&]() -> absl::StatusOr<ExecutorMap> {
+                                   ExecutorMap executors;
+                                   executors["tiny"] =
+                                       std::make_unique<RememberingExecutor>(
+                                           &stage_, &record);
+                                   return executors;
+                                 });
+  Reader reader;
+  Reader cancelled_reader;
+  auto stream = Submit({.tokens_of_runs = {2, 2, 2}}, reader);
+  stage_.Await();
+  auto cancelled = Submit({.tokens_of_runs = {2, 2, 2}}, cancelled_reader);
+  stage_.CompleteNext();
+  stage_.CompleteNext();
+  EXPECT_EQ(stage_.CompleteNext()[0].run, 0);  // The other's first.
+  EXPECT_EQ(stage_.Await()[0].run, 2);
+  (*cancelled)->Close();  // Queued, with a memory.
+  stage_.CompleteNext();
+  std::get<TraceFinished>(reader.End(**stream));
+  scheduler_->Drain();
+  EXPECT_THAT(record.begun, ::testing::ElementsAre(record.ran, record.ran));
+  EXPECT_THAT(record.freed, ::testing::ElementsAre(record.ran, record.ran));
 }
 
 TEST_F(SchedulerTest, EndsEveryRequestOfManyClientsExactlyOnce) {
