@@ -77,7 +77,7 @@ def differing(crowded: phitap.Run, alone: phitap.Run) -> list[str]:
 def differing_from_prefix(whole: phitap.Run, prefix: phitap.Run) -> list[str]:
     tokens = len(prefix.tokens)
     names = []
-    for (label, hook_point, _), spec in whole.specs.items():
+    for (label, hook_point, _, _), spec in whole.specs.items():
         if hook_point in ("input_size", "next_token_probs"):  # of the whole prompt, not of a position
             continue
         if bits(np.ascontiguousarray(cut(spec, whole[label], tokens))) != bits(prefix[label]):

@@ -16,13 +16,15 @@ class ConnectionFailed(PhitapError):
 class RequestError(PhitapError):
     """The server refused or could not finish a request.
 
-    code: the gRPC status code, e.g. grpc.StatusCode.INVALID_ARGUMENT.
+    code: the gRPC status code, e.g. grpc.StatusCode.INVALID_ARGUMENT. line: `file:line` of the caller's program that made the offending
+    part, or "".
     """
 
-    def __init__(self, code: grpc.StatusCode, message: str):
-        super().__init__(f"{code.name}: {message}")
+    def __init__(self, code: grpc.StatusCode, message: str, line: str = ""):
+        super().__init__(f"{code.name}: {message}" + (f" (from {line})" if line else ""))
         self.code = code
         self.message = message
+        self.line = line
 
 
 class RunError(PhitapError):
@@ -46,3 +48,7 @@ class IncompleteTraceError(PhitapError):
 
 class ChecksumError(PhitapError):
     """A tensor arrived with other bytes than the server sent."""
+
+
+class RecordingError(PhitapError):
+    """A recorded trace does something that cannot be recorded."""

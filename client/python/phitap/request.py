@@ -9,18 +9,17 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
-from phitap.v1 import selection_pb2, tensor_pb2, trace_pb2
+from phitap import tensors
+from phitap.building import RequestBuilder
+from phitap.edits import Intervention
+from phitap.metrics import Gradient, Sweep
+from phitap.selections import Indices, Selection, index_set
+from phitap.v1 import tensor_pb2, trace_pb2
+from phitap.values import READ_TIMES, Value
 
-#: One index, a slice, a range, or several of these. Negative numbers count from the end.
-Indices = Union[int, slice, range, Sequence[Union[int, slice, range]], np.ndarray]
 #: Text, token ids, a conversation (dicts with "role" and "content"), or a Prompt.
 PromptLike = Union[str, Sequence[int], np.ndarray, Sequence[Mapping[str, str]], "Prompt"]
 
-_DTYPES = {
-    "float32": tensor_pb2.DATA_TYPE_F32,
-    "float16": tensor_pb2.DATA_TYPE_F16,
-    "bfloat16": tensor_pb2.DATA_TYPE_BF16,
-}
 _NUMERICS = {
     None: trace_pb2.NUMERICS_UNSPECIFIED,
     "causal": trace_pb2.NUMERICS_CAUSAL,
@@ -30,6 +29,11 @@ _ATTENTION = {
     None: trace_pb2.ATTENTION_UNSPECIFIED,
     "sdpa": trace_pb2.ATTENTION_SDPA,
     "eager": trace_pb2.ATTENTION_EAGER,
+}
+_LONGROPE_CACHE = {
+    None: trace_pb2.LONGROPE_CACHE_UNSPECIFIED,
+    "recompute": trace_pb2.LONGROPE_CACHE_RECOMPUTE,
+    "keep": trace_pb2.LONGROPE_CACHE_KEEP,
 }
 
 
@@ -70,11 +74,13 @@ class Capture:
 
     hook_points: one or a set, e.g. "layers.*.layer_output". label: its name in the answer (default: the hook point's).
     runs: labels of the runs to read (default: all). positions, heads, features, queries, keys: which part (default: all of it);
-    token_ids: positions whose token is one of these, instead of positions. reduce: what to make of it. dtype: element type on the wire,
-    "float32", "float16" or "bfloat16" (default: as computed).
+    token_ids: positions whose token is one of these, instead of positions; steps: of generation, 0 is the prompt.
+    read_time: "after" (default) or "before" the interventions there. reduce: what to make of it. dtype: element type on the wire,
+    "float32", "float16" or "bfloat16" (default: as computed). tensor_name: keep it on the server under this name instead of sending it.
+    node: a Value (see phitap.values) instead of hook points; then only label, dtype and tensor_name apply.
     """
 
-    hook_points: str
+    hook_points: str = ""
     label: str = ""
     runs: Sequence[str] = ()
     positions: Optional[Indices] = None
@@ -83,17 +89,58 @@ class Capture:
     features: Optional[Indices] = None
     queries: Optional[Indices] = None
     keys: Optional[Indices] = None
+    steps: Optional[Indices] = None
+    read_time: Optional[str] = None
     reduce: Optional[Reduction] = None
     dtype: Optional[str] = None
+    tensor_name: str = ""
+    node: Optional[Value] = None
+
+    def fill(self, message: trace_pb2.Capture, builder: RequestBuilder) -> None:
+        message.label, message.hook_points, message.tensor_name = self.label, self.hook_points, self.tensor_name
+        message.runs.extend(self.runs)
+        message.dtype = _choice("dtype", self.dtype, {None: tensor_pb2.DATA_TYPE_UNSPECIFIED, **tensors.DTYPE_NAMES})
+        message.read_time = _choice("read_time", self.read_time, READ_TIMES)
+        selection = Selection(self.positions, self.token_ids, self.heads, self.features, self.queries, self.keys, self.steps).message()
+        if selection is not None:
+            message.selection.CopyFrom(selection)
+        if self.reduce is not None:
+            message.reduction.CopyFrom(self.reduce.message)
+        if self.node is not None:
+            message.node = builder.node(self.node)
+
+
+@dataclasses.dataclass(frozen=True)
+class Generation:
+    """How a run goes on after its prompt.
+
+    max_tokens: most tokens to generate. temperature: 0 (default) takes the likeliest token, above 0 samples, among the top_k likeliest
+    (0: all) and those that together have the probability top_p. seed: of this run's samples. stop_ids: ids that end the run (default the
+    checkpoint's); ignore_stop_ids: never stop before max_tokens. forced_ids: tokens to go on with instead of the generated ones.
+    """
+
+    max_tokens: int
+    temperature: float = 0.0
+    top_k: int = 0
+    top_p: Optional[float] = None
+    seed: int = 0
+    stop_ids: Sequence[int] = ()
+    ignore_stop_ids: bool = False
+    forced_ids: Sequence[int] = ()
+
+    def message(self) -> trace_pb2.Generation:
+        return trace_pb2.Generation(**{field.name: getattr(self, field.name) for field in dataclasses.fields(self)
+                                       if getattr(self, field.name) is not None})
 
 
 @dataclasses.dataclass(frozen=True)
 class Prompt:
-    """A prompt with more than its tokens.
+    """A prompt with more than its tokens: a run.
 
     input: text, token ids or a conversation. label: name of its run (default: its index). same_as: label of the run whose tokens it
     reads, instead of input. hidden_positions: positions whose keys no query sees. position_ids: one a token, for the rotary.
     add_generation_prompt: whether a conversation ends with the header of the assistant's turn (default true).
+    interventions: edits (see phitap.edits), applied in this order where they meet. generation: how it goes on.
     """
 
     input: Optional[Union[str, Sequence[int], np.ndarray, Sequence[Mapping[str, str]]]] = None
@@ -102,48 +149,74 @@ class Prompt:
     hidden_positions: Optional[Indices] = None
     position_ids: Sequence[int] = ()
     add_generation_prompt: Optional[bool] = None
+    interventions: Sequence[Intervention] = ()
+    generation: Optional[Generation] = None
+
+    def fill(self, message: trace_pb2.Run, builder: RequestBuilder) -> None:
+        message.label = self.label
+        _fill_input(self, message.prompt)
+        if self.hidden_positions is not None:
+            message.prompt.hidden_positions.CopyFrom(index_set(self.hidden_positions))
+        message.prompt.position_ids.extend(int(position) for position in self.position_ids)
+        for number, intervention in enumerate(self.interventions):
+            builder.lines[f"runs[{len(builder.request.runs) - 1}].interventions[{number}]"] = intervention.line
+            intervention.fill(message.interventions.add(), builder)
+        if self.generation is not None:
+            message.generation.CopyFrom(self.generation.message())
 
 
-def index_set(indices: Indices) -> selection_pb2.IndexSet:
-    """IndexSet of an index, a slice, a range, or several of these. The order is kept; single indices come before ranges."""
-    items = [indices] if isinstance(indices, (numbers.Integral, slice, range)) else list(indices)
-    message = selection_pb2.IndexSet()
-    for item in items:
-        if isinstance(item, numbers.Integral):
-            if message.ranges:  # the wire has single indices first: a range of one keeps the order
-                start = int(item)
-                stop = None if start == -1 else start + 1
-                message.ranges.append(selection_pb2.IndexRange(start=start, stop=stop))
-            else:
-                message.indices.append(int(item))
-        elif isinstance(item, (slice, range)):
-            message.ranges.append(selection_pb2.IndexRange(start=item.start, stop=item.stop, step=item.step))
-        else:
-            raise TypeError(f"an index must be an int, a slice or a range, not {type(item).__name__}: {item!r}")
-    return message
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Choices for the whole request.
+
+    model: may be "" where the server holds one. numerics: "causal" (default) or "transformers". attention: "sdpa" or "eager" (default:
+    sdpa, eager where a run edits scores or probabilities). longrope_cache: "recompute" (default) or "keep". isolate: share no batch.
+    """
+
+    model: str = ""
+    numerics: Optional[str] = None
+    attention: Optional[str] = None
+    longrope_cache: Optional[str] = None
+    isolate: bool = False
+
+    def fill(self, request: trace_pb2.TraceRequest) -> None:
+        request.model = self.model
+        request.options.numerics = _choice("numerics", self.numerics, _NUMERICS)
+        request.options.attention = _choice("attention", self.attention, _ATTENTION)
+        request.options.longrope_cache = _choice("longrope_cache", self.longrope_cache, _LONGROPE_CACHE)
+        request.options.isolate = self.isolate
 
 
-def capture_message(capture: Union[str, Capture]) -> trace_pb2.Capture:
-    if isinstance(capture, str):
-        return trace_pb2.Capture(hook_points=capture)
-    if not isinstance(capture, Capture):
-        raise TypeError(f"a capture must be a hook point's name or a phitap.Capture, not {type(capture).__name__}: {capture!r}")
-    message = trace_pb2.Capture(label=capture.label, hook_points=capture.hook_points, runs=list(capture.runs),
-                                dtype=_choice("dtype", capture.dtype, {None: tensor_pb2.DATA_TYPE_UNSPECIFIED, **_DTYPES}))
-    chosen = {name: index_set(getattr(capture, name)) for name in ("positions", "heads", "features", "queries", "keys")
-              if getattr(capture, name) is not None}
-    if chosen or capture.token_ids:
-        message.selection.CopyFrom(selection_pb2.Selection(token_ids=capture.token_ids, **chosen))
-    if capture.reduce is not None:
-        message.reduction.CopyFrom(capture.reduce.message)
-    return message
+def trace_message(prompts: Any, captures: Union[str, Capture, Iterable[Union[str, Capture]]] = (), options: Options = Options(),
+                  gradients: Iterable[Gradient] = (), sweeps: Iterable[Sweep] = ()) -> trace_pb2.TraceRequest:
+    """The request for these prompts (one or a list), captures, gradients and sweeps."""
+    return build(prompts, captures, options, gradients, sweeps).request
 
 
-def run_messages(prompts: Any) -> list[trace_pb2.Run]:
-    """One run for a single prompt, one for each of a list of prompts."""
-    if _is_single(prompts):
+def build(prompts: Any, captures: Union[str, Capture, Iterable[Union[str, Capture]]] = (), options: Options = Options(),
+          gradients: Iterable[Gradient] = (), sweeps: Iterable[Sweep] = ()) -> RequestBuilder:
+    """The same, with the lines that its parts come from."""
+    if isinstance(captures, (str, Capture)):
+        captures = [captures]
+    builder = RequestBuilder()
+    request = builder.request
+    options.fill(request)
+    for prompt in run_prompts(prompts):
+        prompt.fill(request.runs.add(), builder)
+    for capture in captures:
+        _as_capture(capture).fill(request.captures.add(), builder)
+    for gradient in gradients:
+        gradient.fill(request.gradients.add(), builder)
+    for sweep in sweeps:
+        sweep.fill(request.sweeps.add(), builder)
+    return builder
+
+
+def run_prompts(prompts: Any) -> list[Prompt]:
+    """One for a single prompt, one for each of a list of prompts."""
+    if isinstance(prompts, (str, Prompt)) or _is_ids(prompts) or _is_chat(prompts):
         prompts = [prompts]
-    return [_run_message(prompt) for prompt in prompts]
+    return [prompt if isinstance(prompt, Prompt) else Prompt(prompt) for prompt in prompts]
 
 
 def chat_message(messages: Iterable[Mapping[str, str]], add_generation_prompt: Optional[bool]) -> trace_pb2.Chat:
@@ -156,16 +229,12 @@ def chat_message(messages: Iterable[Mapping[str, str]], add_generation_prompt: O
     return chat
 
 
-def trace_message(prompts: Any, captures: Union[str, Capture, Iterable[Union[str, Capture]]], *, model: str, numerics: Optional[str],
-                  attention: Optional[str], isolate: bool, report_progress: bool) -> trace_pb2.TraceRequest:
-    if isinstance(captures, (str, Capture)):
-        captures = [captures]
-    request = trace_pb2.TraceRequest(model=model, runs=run_messages(prompts), captures=[capture_message(c) for c in captures])
-    request.options.numerics = _choice("numerics", numerics, _NUMERICS)
-    request.options.attention = _choice("attention", attention, _ATTENTION)
-    request.options.isolate = isolate
-    request.options.report_progress = report_progress
-    return request
+def _as_capture(capture: Union[str, Capture]) -> Capture:
+    if isinstance(capture, str):
+        return Capture(capture)
+    if not isinstance(capture, Capture):
+        raise TypeError(f"a capture must be a hook point's name or a phitap.Capture, not {type(capture).__name__}: {capture!r}")
+    return capture
 
 
 def _choice(name: str, value: Optional[str], choices: Mapping[Optional[str], int]) -> int:
@@ -187,30 +256,19 @@ def _is_chat(value: Any) -> bool:
         isinstance(item, Mapping) for item in value)
 
 
-def _is_single(prompts: Any) -> bool:
-    return isinstance(prompts, (str, Prompt)) or _is_ids(prompts) or _is_chat(prompts)
-
-
-def _run_message(prompt: Any) -> trace_pb2.Run:
-    if not isinstance(prompt, Prompt):
-        prompt = Prompt(prompt)
-    run = trace_pb2.Run(label=prompt.label)
-    run.prompt.SetInParent()
+def _fill_input(prompt: Prompt, message: trace_pb2.Prompt) -> None:
+    message.SetInParent()
     if prompt.same_as is not None:
         if prompt.input is not None:
             raise ValueError("a prompt has either an input or same_as, not both")
-        run.prompt.same_as = prompt.same_as
+        message.same_as = prompt.same_as
     elif isinstance(prompt.input, str):
-        run.prompt.text = prompt.input
+        message.text = prompt.input
     elif _is_chat(prompt.input):
-        run.prompt.chat.CopyFrom(chat_message(prompt.input, prompt.add_generation_prompt))
+        message.chat.CopyFrom(chat_message(prompt.input, prompt.add_generation_prompt))
     elif _is_ids(prompt.input) or (isinstance(prompt.input, (Sequence, np.ndarray)) and len(prompt.input) == 0):
-        run.prompt.tokens.SetInParent()
-        run.prompt.tokens.ids.extend(int(token) for token in prompt.input)
+        message.tokens.SetInParent()
+        message.tokens.ids.extend(int(token) for token in prompt.input)
     else:
         raise TypeError("a prompt must be text, a list of token ids, a list of chat messages or a phitap.Prompt, "
                         f"not {type(prompt.input).__name__}: {prompt.input!r}")
-    if prompt.hidden_positions is not None:
-        run.prompt.hidden_positions.CopyFrom(index_set(prompt.hidden_positions))
-    run.prompt.position_ids.extend(int(position) for position in prompt.position_ids)
-    return run

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import phitap
-from phitap.request import capture_message, index_set, run_messages, trace_message
+from phitap.request import Options, trace_message
+from phitap.selections import index_set
 
 
 @pytest.mark.parametrize(("indices", "expected"), [
@@ -35,27 +36,28 @@ def test_indices_keep_their_order(indices, expected):
     ([], 0),
 ])
 def test_one_prompt_is_a_run_and_a_list_of_prompts_is_as_many(prompts, count):
-    assert len(run_messages(prompts)) == count
+    assert len(trace_message(prompts).runs) == count
 
 
 def test_a_whole_value_has_no_selection():
-    assert not capture_message("logits").HasField("selection")
-    assert not capture_message(phitap.Capture("logits")).HasField("selection")
-    assert capture_message(phitap.Capture("logits", positions=0)).HasField("selection")
+    captures = ["logits", phitap.Capture("logits"), phitap.Capture("logits", positions=0)]
+    assert [capture.HasField("selection") for capture in trace_message("a", captures).captures] == [False, False, True]
 
 
 @pytest.mark.parametrize("wrong", [
     dict(numerics="exact"),
     dict(attention="flash"),
+    dict(longrope_cache="drop"),
     dict(captures=[phitap.Capture("logits", dtype="int8")]),
+    dict(captures=[phitap.Capture("logits", read_time="during")]),
 ])
 def test_a_choice_that_does_not_exist_names_those_that_do(wrong):
+    captures = wrong.pop("captures", "logits")
     with pytest.raises(ValueError, match="valid: "):
-        trace_message(**{**dict(prompts="a", captures="logits", model="", numerics=None, attention=None, isolate=False,
-                                report_progress=False), **wrong})
+        trace_message("a", captures, Options(**wrong))
 
 
 @pytest.mark.parametrize("wrong", [3.5, [1.5], [[{}, 1]], None])
 def test_a_prompt_of_another_kind_is_a_type_error(wrong):
     with pytest.raises(TypeError):
-        run_messages(wrong if isinstance(wrong, list) else [wrong])
+        trace_message(wrong if isinstance(wrong, list) else [wrong])

@@ -76,3 +76,64 @@ def test_a_failed_run_raises_and_leaves_the_others():
     assert trace.runs[0]["logits"].shape == (2, 3)
     with pytest.raises(phitap.RunError, match="broken"):
         trace.runs[1]["logits"]
+
+
+def numbers_of(tensor: int, values: list[float], **descriptor) -> list[trace_pb2.TraceResponse]:
+    """A descriptor and the only chunk of a float32 tensor."""
+    stored = np.array(values, "<f4").tobytes()
+    return [
+        trace_pb2.TraceResponse(tensor=tensor_pb2.TensorDescriptor(tensor=tensor, dtype=tensor_pb2.DATA_TYPE_F32, shape=[len(values)],
+                                                                   size_bytes=len(stored), **descriptor)),
+        trace_pb2.TraceResponse(chunk=tensor_pb2.TensorChunk(tensor=tensor, data=stored, xxh3=xxhash.xxh3_64_intdigest(stored))),
+    ]
+
+
+def longer_stream() -> list[trace_pb2.TraceResponse]:
+    """A run of two steps, a node, a gradient and a sweep."""
+    *stream, summary = good_stream()
+    for step, (token, text) in enumerate([(7, "ab"), (9, " c")], 1):
+        stream.append(trace_pb2.TraceResponse(token=trace_pb2.GeneratedToken(run="0", step=step, id=token, text=text)))
+    stream += numbers_of(1, [1, 2], label="out", run="0", hook_point="layers.0.layer_output", step=1)
+    stream += numbers_of(2, [3, 4], label="out", run="0", hook_point="layers.0.layer_output", step=0)
+    stream += numbers_of(3, [5], label="node")
+    stream += numbers_of(4, [6, 7], label="slope", run="0", hook_point="layers.1.mlp_output")
+    stream += numbers_of(5, [8, 9], label="grid", part="kl")
+    summary.summary.tensor_count = 6
+    summary.summary.runs[0].finish_reason = trace_pb2.FINISH_REASON_STOP
+    return [*stream, summary]
+
+
+def test_steps_nodes_gradients_and_sweeps_are_found_by_their_names():
+    trace = Assembly(gradients={"slope"}, sweeps={"grid"}).read(longer_stream())
+    assert {step: value.tolist() for step, value in trace["out"].items()} == {0: [3, 4], 1: [1, 2]}
+    assert list(trace.runs[0].steps("out")) == [0, 1]
+    assert list(trace.runs[0].steps("logits")) == [0]
+    assert trace["node"].tolist() == [5]
+    assert trace.gradients["slope"].tolist() == [6, 7]
+    assert "slope" not in trace.runs[0]
+    assert trace.sweep("grid", "kl").tolist() == [8, 9]
+    assert (trace.tokens(), trace.text(), trace.runs[0].finish_reason) == ([7, 9], "ab c", "stop")
+    with pytest.raises(KeyError, match="grid"):
+        trace.sweep("grid", "logit")
+
+
+def test_events_come_as_soon_as_they_are_whole():
+    events = list(Assembly(gradients={"slope"}, sweeps={"grid"}).events(longer_stream()))
+    assert [getattr(event, "step", None) or event.spec.label for event in events] == ["logits", 1, 2, "out", "out", "node", "slope", "grid"]
+
+
+@pytest.mark.parametrize("wrong", [dict(step=2), dict(step=4), dict(run="nobody", step=1)])
+def test_raises_on_a_token_that_is_not_the_next_one(wrong):
+    stream = longer_stream()
+    stream.insert(-1, trace_pb2.TraceResponse(token=trace_pb2.GeneratedToken(**{"run": "0", **wrong})))
+    with pytest.raises(phitap.IncompleteTraceError, match="not the next"):
+        Assembly().read(stream)
+
+
+def test_a_failed_cell_fails_its_sweep_only():
+    stream = longer_stream()
+    stream[-1].summary.runs.add(run="grid[0, 1]", code=13, message="broken")
+    trace = Assembly(sweeps={"grid"}).read(stream)
+    with pytest.raises(phitap.RunError, match="broken"):
+        trace.sweep("grid", "kl")
+    assert trace["node"].tolist() == [5]
