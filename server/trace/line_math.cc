@@ -20,6 +20,9 @@ namespace {
 // width, and too few for libtorch to share among threads.
 constexpr int64_t kBlock = 2048;
 
+// A product with another number of columns follows no row rule.
+constexpr int64_t kWeightMultiple = 16;
+
 int64_t RoundUp(int64_t n, int64_t multiple) {
   return (n + multiple - 1) / multiple * multiple;
 }
@@ -78,12 +81,24 @@ at::Tensor LinearLines(const at::Tensor& x, const at::Tensor& weight,
                        const RowRule& rule) {
   const at::Tensor lines = AsLines(x);
   const int64_t count = lines.size(0);
+  const at::Tensor padded =
+      PaddedLines(lines, RoundUp(count, LineMultiple(rule)));
+  const int64_t out = weight.size(0);
+  const int64_t even = out / kWeightMultiple * kWeightMultiple;
+  std::vector<at::Tensor> parts;
+  if (even > 0) {
+    parts.push_back(RuledLinear(padded, weight.narrow(0, 0, even), rule));
+  }
+  if (even < out) {
+    const at::Tensor rest = weight.narrow(0, even, out - even).contiguous();
+    parts.push_back(
+        RuledLinear(padded, PaddedLines(rest, kWeightMultiple), rule)
+            .narrow(1, 0, out - even));
+  }
   std::vector<int64_t> shape = x.sizes().vec();
-  shape.back() = weight.size(0);
-  return RuledLinear(PaddedLines(lines, RoundUp(count, LineMultiple(rule))),
-                     weight, rule)
-      .narrow(0, 0, count)
-      .reshape(shape);
+  shape.back() = out;
+  const at::Tensor product = parts.size() == 1 ? parts[0] : at::cat(parts, 1);
+  return product.narrow(0, 0, count).reshape(shape);
 }
 
 at::Tensor SoftmaxLines(const at::Tensor& x) {
