@@ -62,7 +62,7 @@ Moment NeedMoment(const TracePlan& plan, const PlannedWrite& write,
   const bool latched =
       plan.nodes[write.value].every_pass ||
       (write.condition >= 0 && plan.nodes[write.condition].every_pass);
-  if (!write.steps.prompt && !latched) return kAfterAll;
+  if (!write.steps.prompt && !latched) return kAfterPrompt;
   if (IsPattern(write.point.hook)) {
     return MomentOf({Hook::kAttentionScores, write.point.layer}, kWrites, spec);
   }

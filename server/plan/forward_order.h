@@ -20,8 +20,9 @@ int64_t ForwardRank(HookPoint point, const ModelSpec& spec);
 // that very moment: rows of one wave are taken one after another there.
 using Moment = int64_t;
 
-// Before and after all others.
+// Before all others; between the prompt's pass and the next; after all others.
 inline constexpr Moment kBeforeAll = -1;
+inline constexpr Moment kAfterPrompt = INT64_MAX - 1;
 inline constexpr Moment kAfterAll = INT64_MAX;
 
 // From when on a read has its value: of scores and probabilities, which come in

@@ -43,6 +43,10 @@ struct Limits {
   int64_t max_node_bytes = int64_t{2} << 30;
   // Cells of all sweeps: each is a run.
   int64_t max_sweep_cells = 16384;
+  // Tokens of runs that are computed in one wave so that one can read another
+  // as they go; where they would be more it waits for the other to end, if it
+  // can.
+  int64_t max_linked_tokens = 8192;
   // Tokens that one run may generate.
   int64_t max_generated_tokens = 32768;
   // Bytes that a request may hold on the server besides its answer: see

@@ -10,11 +10,14 @@
 
 namespace phitap {
 
-// Fills in TracePlan::groups. A write needs the values that its nodes read: one
-// read in another run earlier in forward order can come from the same wave, one
-// read later (or scores and probabilities of the same layer) from an earlier
-// group. INVALID_ARGUMENT, naming the runs and fields, where runs would have to
-// wait for each other, or a write for its own run.
+// Fills in TracePlan::groups of a plan whose reads are in their places (see
+// PlaceReads). A write needs the values that its nodes read: one read in
+// another run earlier in forward order, or after the edits at the same place,
+// can come from the same wave (not where runs share none), one read later (or
+// scores and probabilities of the same layer) from an earlier group.
+// INVALID_ARGUMENT, naming the runs and fields, where runs would have to wait
+// for each other, or a write for its own run; for latches outside edits of
+// their own run.
 absl::Status PlanGroups(const PlanContext& context, TracePlan& plan);
 
 // Fills in TracePlan::working_bytes. RESOURCE_EXHAUSTED past the limit.
