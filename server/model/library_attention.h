@@ -1,5 +1,6 @@
 // Attention as transformers calls it: integrations/sdpa_attention.py and
-// eager_attention_forward, with the masks of masking_utils.py.
+// eager_attention_forward, with the masks of masking_utils.py and, where the
+// row has a cache, what cache_utils.py puts together.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef PHITAP_SERVER_MODEL_LIBRARY_ATTENTION_H_
 #define PHITAP_SERVER_MODEL_LIBRARY_ATTENTION_H_
@@ -23,20 +24,25 @@ class LibraryAttention {
   at::Tensor Attend(const AttentionInputs& inputs, const Pass& pass);
 
  private:
-  // Each [1, heads, T, E].
+  // T queries against K keys, the positions before them that are kept and their
+  // own.
   struct Heads {
-    at::Tensor queries;
-    at::Tensor keys;
-    at::Tensor values;
+    at::Tensor queries;     // [1, H, T, E]
+    at::Tensor keys;        // [1, KV, K, E]
+    at::Tensor values;      // [1, KV, K, E]
+    int64_t first_key = 0;  // its position
   };
 
-  // softmax by hand, shown step by step: [1, H, T, T].
+  // What the layer's cache returns to `own` and holds from then on.
+  Heads Update(Heads own, const ActiveRow& row, int layer) const;
+  // softmax by hand, shown step by step: [1, H, T, K].
   at::Tensor Probabilities(const Heads& heads, const Pass& pass);
   at::Tensor Eager(const Heads& heads, const at::Tensor& probabilities) const;
-  at::Tensor Sdpa(const Heads& heads, const ForwardRow& row);
+  at::Tensor Sdpa(const Heads& heads, const ActiveRow& row);
 
-  // True where the query sees the key, [1, 1, T, T]; made once.
-  const at::Tensor& Visible(const ForwardRow& row);
+  bool NeedsMask(const Heads& heads, const ActiveRow& row) const;
+  // True where the query sees the key, [1, 1, T, K]; made once.
+  const at::Tensor& Visible(const Heads& heads, const ActiveRow& row);
   int64_t groups() const { return spec_.num_heads / spec_.num_kv_heads; }
   double scale() const;
 

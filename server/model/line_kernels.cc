@@ -2,7 +2,10 @@
 #include "server/model/line_kernels.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/index_select.h>
+#include <ATen/ops/tensor.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
@@ -165,6 +168,11 @@ std::vector<int64_t> CopyToHeads(const at::Tensor& x, int64_t first,
 
 at::Tensor GatherLines(const at::Tensor& x, const std::vector<int64_t>& indices,
                        int64_t line_count) {
+  if (at::GradMode::is_enabled() && x.requires_grad()) {
+    TORCH_CHECK(line_count == static_cast<int64_t>(indices.size()),
+                "recorded lines are not filled up");
+    return x.index_select(0, at::tensor(at::ArrayRef<int64_t>(indices)));
+  }
   CheckLines(x);
   std::vector<int64_t> sizes = x.sizes().vec();
   sizes[0] = line_count;

@@ -35,7 +35,8 @@ at::Tensor RotateLines(const at::Tensor& x, const at::Tensor& cos,
 std::vector<int64_t> CopyToHeads(const at::Tensor& x, int64_t first,
                                  int64_t count, const at::Tensor& tiles);
 
-// Lines `indices` of x [N, D], then zeros up to `line_count` lines.
+// Lines `indices` of x [N, D], then zeros up to `line_count` lines. Gradients
+// go through it where libtorch records them and nothing is filled up.
 at::Tensor GatherLines(const at::Tensor& x, const std::vector<int64_t>& indices,
                        int64_t line_count);
 

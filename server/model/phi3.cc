@@ -68,9 +68,13 @@ bool IsHidden(const ForwardRow& row, int64_t token) {
                             row.first_position + token);
 }
 
-// Rows go on where their caches end, and leave every layer's keys there.
-void CheckCaches(absl::Span<const ForwardRow> rows, const ModelSpec& spec,
-                 const ForwardOptions& options) {
+// Rows go on where their caches end, and leave every layer's keys there; the
+// graph of what is recorded would end at a cache.
+void CheckAsked(absl::Span<const ForwardRow> rows, const ModelSpec& spec,
+                const ForwardOptions& options) {
+  TORCH_CHECK(options.graph == ForwardGraph::kNone ||
+                  options.numerics == ForwardNumerics::kTransformers,
+              "only transformers' arithmetic can be recorded");
   for (const ForwardRow& row : rows) {
     const int64_t held = row.cache == nullptr ? 0 : row.cache->length();
     TORCH_CHECK(row.first_position == held, "the row begins at ",
@@ -170,7 +174,7 @@ absl::StatusOr<std::unique_ptr<Phi3>> Phi3::Load(
 
 void Phi3::Forward(absl::Span<const ForwardRow> rows,
                    const ForwardOptions& options, Hooks& hooks) const {
-  CheckCaches(rows, parts_->spec, options);
+  CheckAsked(rows, parts_->spec, options);
   std::vector<int> all(rows.size());
   std::iota(all.begin(), all.end(), 0);
   if (parts_->row_rule.kind != RowRule::Kind::kAlone) {
@@ -185,7 +189,7 @@ void Phi3::Parts::ForwardTogether(absl::Span<const ForwardRow> rows,
                                   const std::vector<int>& indices,
                                   const ForwardOptions& options,
                                   Hooks& hooks) const {
-  const at::NoGradGuard no_grad;
+  const at::AutoGradMode grad_mode(options.graph == ForwardGraph::kRecorded);
   const std::unique_ptr<Numerics> numerics = NumericsFor(options);
   Wave wave(rows, indices, numerics->wave_options());
   Pass pass{.spec = spec, .wave = wave, .numerics = *numerics, .hooks = hooks};

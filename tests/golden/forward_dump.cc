@@ -4,10 +4,12 @@
 // usage: forward_dump CHECKPOINT DTYPE
 // Each line of input is a JSON object:
 //   rows: [{ids, position_ids?, hidden?, layer_count?, tail?, norm?, head?}]
+//   steps: [number], how many of the tokens each forward takes, going on from
+//     the cache of those before; all at once and no cache where absent
 //   numerics: "causal" | "transformers"; attention: "sdpa" | "eager"
 //   threads: number; hooks: [names], all where absent; out: FILE
-// Each line of output is one as well: {tensors: [{row, hook, layer, positions,
-// dtype, shape, offset}]}, the bytes being in FILE.
+// Each line of output is one as well: {tensors: [{step, row, hook, layer,
+// positions, dtype, shape, offset}]}, the bytes being in FILE.
 // SPDX-License-Identifier: Apache-2.0
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -21,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include "server/model/key_value_cache.h"
 #include "server/model/phi3.h"
 #include "server/model/torch_guard.h"
 #include "server/spec/hook_point.h"
@@ -48,6 +51,19 @@ struct OwnedRow {
             .norm_positions = norm,
             .head_positions = head};
   }
+
+  // The tokens [begin, begin + count) and all that is asked of them.
+  ForwardRow Part(int64_t begin, int64_t count, KeyValueCache& cache) const {
+    ForwardRow part = View();
+    part.first_position = begin;
+    part.cache = &cache;
+    part.ids = part.ids.subspan(begin, count);
+    for (auto* const span : {&part.position_ids, &part.tail_positions,
+                             &part.norm_positions, &part.head_positions}) {
+      *span = span->subspan(begin, count);
+    }
+    return part;
+  }
 };
 
 OwnedRow ReadRow(const json& row, const ModelSpec& spec) {
@@ -72,49 +88,82 @@ DType DTypeNamed(const std::string& name) {
   throw std::invalid_argument("dtype " + name);
 }
 
+ForwardOptions OptionsOf(const json& request) {
+  return {.numerics = request.value("numerics", "causal") == "causal"
+                          ? ForwardNumerics::kCausal
+                          : ForwardNumerics::kTransformers,
+          .attention = request.value("attention", "sdpa") == "sdpa"
+                           ? ForwardAttention::kSdpa
+                           : ForwardAttention::kEager};
+}
+
+// Tensors one after another in a file, and where each is.
+class Dump {
+ public:
+  explicit Dump(const std::string& path) : out_(path, std::ios::binary) {}
+
+  void Add(int step, const RecordingHooks& hooks) {
+    for (const auto& [key, record] : hooks.records()) {
+      const at::Tensor value = record.value.contiguous();
+      tensors_.push_back({{"step", step},
+                          {"row", key.row},
+                          {"hook", std::string(EntryOf(key.hook).name)},
+                          {"layer", key.layer},
+                          {"positions", record.positions},
+                          {"dtype", c10::toString(value.scalar_type())},
+                          {"shape", value.sizes().vec()},
+                          {"offset", offset_}});
+      const auto size = static_cast<int64_t>(value.nbytes());
+      out_.write(static_cast<const char*>(value.const_data_ptr()), size);
+      offset_ += size;
+    }
+  }
+  json tensors() const { return tensors_; }
+
+ private:
+  std::ofstream out_;
+  json tensors_ = json::array();
+  int64_t offset_ = 0;
+};
+
 json Answer(const json& request, const Phi3& model) {
   std::vector<OwnedRow> owned;
-  std::vector<ForwardRow> rows;
-  std::vector<int64_t> token_counts;
   for (const json& row : request.at("rows")) {
     owned.push_back(ReadRow(row, model.spec()));
   }
-  for (const OwnedRow& row : owned) {
-    rows.push_back(row.View());
-    token_counts.push_back(static_cast<int64_t>(row.ids.size()));
-  }
   const auto names = request.value("hooks", std::vector<std::string>());
   const std::set<std::string> wanted(names.begin(), names.end());
-  RecordingHooks hooks(token_counts, [&](Hook hook) {
-    return wanted.empty() || wanted.contains(std::string(EntryOf(hook).name));
-  });
   at::set_num_threads(request.value("threads", 2));
-  model.Forward(rows,
-                {.numerics = request.value("numerics", "causal") == "causal"
-                                 ? ForwardNumerics::kCausal
-                                 : ForwardNumerics::kTransformers,
-                 .attention = request.value("attention", "sdpa") == "sdpa"
-                                  ? ForwardAttention::kSdpa
-                                  : ForwardAttention::kEager},
-                hooks);
+  Dump dump(request.at("out").get<std::string>());
+  const auto forward = [&](int step, const std::vector<ForwardRow>& rows) {
+    std::vector<int64_t> ends;
+    for (const ForwardRow& row : rows) {
+      ends.push_back(row.first_position + static_cast<int64_t>(row.ids.size()));
+    }
+    RecordingHooks hooks(ends, [&](Hook hook) {
+      return wanted.empty() || wanted.contains(std::string(EntryOf(hook).name));
+    });
+    model.Forward(rows, OptionsOf(request), hooks);
+    dump.Add(step, hooks);
+  };
 
-  std::ofstream out(request.at("out").get<std::string>(), std::ios::binary);
-  json tensors = json::array();
-  int64_t offset = 0;
-  for (const auto& [key, record] : hooks.records()) {
-    const at::Tensor value = record.value.contiguous();
-    tensors.push_back({{"row", key.row},
-                       {"hook", std::string(EntryOf(key.hook).name)},
-                       {"layer", key.layer},
-                       {"positions", record.positions},
-                       {"dtype", c10::toString(value.scalar_type())},
-                       {"shape", value.sizes().vec()},
-                       {"offset", offset}});
-    const auto size = static_cast<int64_t>(value.nbytes());
-    out.write(static_cast<const char*>(value.const_data_ptr()), size);
-    offset += size;
+  std::vector<ForwardRow> rows;
+  if (!request.contains("steps")) {
+    for (const OwnedRow& row : owned) rows.push_back(row.View());
+    forward(0, rows);
+    return {{"tensors", dump.tensors()}};
   }
-  return {{"tensors", tensors}};
+  std::vector<KeyValueCache> caches(owned.size(), KeyValueCache(model.spec()));
+  int64_t begin = 0;
+  for (int step = 0; const int64_t count : request.at("steps")) {
+    rows.clear();
+    for (size_t i = 0; i < owned.size(); ++i) {
+      rows.push_back(owned[i].Part(begin, count, caches[i]));
+    }
+    forward(step++, rows);
+    begin += count;
+  }
+  return {{"tensors", dump.tensors()}};
 }
 
 int Main(const std::string& folder, const std::string& dtype) {

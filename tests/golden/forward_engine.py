@@ -43,13 +43,25 @@ class ForwardEngine:
     def forward(self, rows: list[dict], numerics: str = "causal", attention: str = "sdpa", threads: int = 2,
                 hooks: list[str] | None = None) -> Values:
         """`rows` as forward_dump.cc reads them: ids, position_ids, hidden, layer_count, tail, norm, head."""
-        request = {"rows": rows, "numerics": numerics, "attention": attention, "threads": threads, "hooks": hooks or [], "out": self._out}
+        (values,) = self._ask(rows, numerics, attention, threads, hooks=hooks or [])
+        return values
+
+    def steps(self, rows: list[dict], counts: list[int], numerics: str = "causal", attention: str = "sdpa", threads: int = 2,
+              hooks: list[str] | None = None) -> list[Values]:
+        """The same in steps of so many tokens of each row, going on from its keys and values."""
+        return self._ask(rows, numerics, attention, threads, hooks=hooks or [], steps=counts)
+
+    def _ask(self, rows: list[dict], numerics: str, attention: str, threads: int, **settings) -> list[Values]:
+        request = {"rows": rows, "numerics": numerics, "attention": attention, "threads": threads, "out": self._out, **settings}
         self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
         answer = json.loads(self._process.stdout.readline())
         assert "error" not in answer, answer["error"]
         stored = bytearray(pathlib.Path(self._out).read_bytes())
-        return {(t["row"], t["hook"], t["layer"]): Value(t["positions"], _tensor(stored, t)) for t in answer["tensors"]}
+        values: list[Values] = [{} for _ in settings.get("steps", [0])]
+        for t in answer["tensors"]:
+            values[t["step"]][t["row"], t["hook"], t["layer"]] = Value(t["positions"], _tensor(stored, t))
+        return values
 
 
 def _tensor(stored: bytearray, description: dict) -> torch.Tensor:

@@ -18,7 +18,6 @@ def transformers_values(model: Phi3ForCausalLM, ids: list[int], hidden: list[int
                         position_ids: list[int] | None = None) -> dict[tuple[str, int], torch.Tensor]:
     """(hook, layer) → value of a forward without cache, all logits. With position ids the mask of ones is passed too: without one
     transformers would take jumps for the borders of packed sequences."""
-    seen: dict[tuple[str, int], torch.Tensor] = {}
     arguments = {"input_ids": torch.tensor([ids]), "use_cache": False}
     if hidden or position_ids is not None:
         mask = torch.ones(1, len(ids), dtype=torch.int64)
@@ -26,13 +25,21 @@ def transformers_values(model: Phi3ForCausalLM, ids: list[int], hidden: list[int
         arguments["attention_mask"] = mask
     if position_ids is not None:
         arguments["position_ids"] = torch.tensor([position_ids])
+    return values_of_call(model, **arguments)
+
+
+def values_of_call(model: Phi3ForCausalLM, input_ids: torch.Tensor, **arguments) -> dict[tuple[str, int], torch.Tensor]:
+    """(hook, layer) → value of one call of the model. With a cache, keys and values are those that attention is given, and the rest is
+    of the call's own tokens."""
+    seen: dict[tuple[str, int], torch.Tensor] = {}
+    count = input_ids.shape[1]
     with torch.no_grad(), _module_hooks(model, seen), _attention_watched(model, seen):
-        logits = model(**arguments).logits
+        logits = model(input_ids=input_ids, **arguments).logits
     seen["logits", -1] = logits[0]
     seen["next_token_probs", -1] = torch.softmax(logits[:, -1], -1, dtype=torch.float32)
-    seen["input_ids", -1] = arguments["input_ids"][0]
-    seen["attention_mask", -1] = arguments.get("attention_mask", torch.ones(1, len(ids), dtype=torch.int64))[0]
-    seen["input_size", -1] = torch.tensor([[1, len(ids)]])
+    seen["input_ids", -1] = input_ids[0]
+    seen["attention_mask", -1] = arguments.get("attention_mask", torch.ones(1, count, dtype=torch.int64))[0][-count:]
+    seen["input_size", -1] = torch.tensor([[1, count]])
     return seen
 
 
@@ -97,7 +104,7 @@ def _attention_watched(model: Phi3ForCausalLM, seen: dict) -> Iterator[None]:
         interface = original(model.config._attn_implementation, modeling_phi3.eager_attention_forward)
         eager_mask = attention_mask
         if model.config._attn_implementation == "sdpa":
-            eager_mask = _additive(attention_mask, query, model.config.sliding_window)
+            eager_mask = _additive(attention_mask, query, key, model.config.sliding_window)
         with _softmax_input(seen, layer):
             eager_output, probabilities = modeling_phi3.eager_attention_forward(module, query, key, value, eager_mask, **settings)
         seen["attention_probabilities", layer] = probabilities[0]
@@ -129,10 +136,10 @@ def _softmax_input(seen: dict, layer: int) -> Iterator[None]:
         torch.nn.functional.softmax = original
 
 
-def _additive(mask: torch.Tensor | None, query: torch.Tensor, window: int | None) -> torch.Tensor:
+def _additive(mask: torch.Tensor | None, query: torch.Tensor, key: torch.Tensor, window: int | None) -> torch.Tensor:
     """The eager mask of the same forward."""
     if mask is None:
-        count = query.shape[2]
-        mask = torch.ones(1, 1, count, count, dtype=torch.bool).tril()
-        assert window is None or count < window
+        queries, keys = query.shape[2], key.shape[2]
+        assert window is None or keys < window
+        mask = torch.ones(1, 1, queries, keys, dtype=torch.bool).tril(keys - queries)
     return torch.where(mask, torch.zeros((), dtype=query.dtype), torch.finfo(query.dtype).min)
