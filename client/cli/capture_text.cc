@@ -11,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "client/cli/index_text.h"
+#include "client/cli/selection_text.h"
 #include "server/base/field_error.h"
 #include "server/base/status_macros.h"
 
@@ -23,9 +24,11 @@ const char kCaptureGrammar[] =
     "               layers.-1.layer_output, logits, ...: see `phitap hooks`\n"
     "  NAME         what the value is called in the answer\n"
     "  OPTION       positions, token-ids, heads, features, queries, keys,\n"
-    "               reduce, lens, lens-normed, dtype, runs: as the flag of "
-    "that\n"
-    "               name, for this capture alone\n"
+    "               steps, reduce, lens, lens-normed, dtype, runs: as the flag "
+    "of\n"
+    "               that name, for this capture alone; read=before: as it was\n"
+    "               before the interventions there; keep=NAME: keep it on the\n"
+    "               server, see `phitap tensors`, instead of sending it\n"
     "Quote captures: shells read * and { } themselves.";
 
 namespace {
@@ -92,28 +95,6 @@ absl::StatusOr<v1::DataType> ParseDtype(absl::string_view value,
 using Setter = std::function<absl::Status(absl::string_view value,
                                           absl::string_view field, Read* read)>;
 
-Setter IndexSetter(std::optional<v1::IndexSet> Read::*member) {
-  return [member](absl::string_view value, absl::string_view field,
-                  Read* read) -> absl::Status {
-    ASSIGN_OR_RETURN(read->*member, ParseIndices(value, field));
-    return absl::OkStatus();
-  };
-}
-
-absl::Status SetPositions(absl::string_view value, absl::string_view field,
-                          Read* read) {
-  ASSIGN_OR_RETURN(read->positions, ParseIndices(value, field));
-  read->token_ids.clear();
-  return absl::OkStatus();
-}
-
-absl::Status SetTokenIds(absl::string_view value, absl::string_view field,
-                         Read* read) {
-  ASSIGN_OR_RETURN(read->token_ids, ParseIds(value, field));
-  read->positions.reset();
-  return absl::OkStatus();
-}
-
 absl::Status SetReduce(absl::string_view value, absl::string_view field,
                        Read* read) {
   ASSIGN_OR_RETURN(read->reduce, ParseReduce(value, field));
@@ -145,36 +126,53 @@ absl::Status SetRuns(absl::string_view value, absl::string_view, Read* read) {
   return absl::OkStatus();
 }
 
+absl::Status SetReadTime(absl::string_view value, absl::string_view field,
+                         Read* read) {
+  ASSIGN_OR_RETURN(read->read_time, ParseReadTime(value, field));
+  return absl::OkStatus();
+}
+
+absl::Status SetKeepAs(absl::string_view value, absl::string_view field,
+                       Read* read) {
+  if (value.empty()) return Refuse(field, value, "a name to keep it under");
+  read->keep_as = std::string(value);
+  return absl::OkStatus();
+}
+
 const std::map<std::string, Setter>& Setters() {
   static const auto* const kSetters = new std::map<std::string, Setter>{
-      {"positions", SetPositions},
-      {"token-ids", SetTokenIds},
-      {"heads", IndexSetter(&Read::heads)},
-      {"features", IndexSetter(&Read::features)},
-      {"queries", IndexSetter(&Read::queries)},
-      {"keys", IndexSetter(&Read::keys)},
-      {"reduce", SetReduce},
-      {"lens", SetLens},
-      {"lens-normed", SetNormedLens},
-      {"dtype", SetDtype},
-      {"runs", SetRuns},
+      {"reduce", SetReduce}, {"lens", SetLens}, {"lens-normed", SetNormedLens},
+      {"dtype", SetDtype},   {"runs", SetRuns}, {"read", SetReadTime},
+      {"keep", SetKeepAs},
   };
   return *kSetters;
 }
 
 }  // namespace
 
+absl::StatusOr<v1::ReadTime> ParseReadTime(absl::string_view value,
+                                           absl::string_view field) {
+  if (value == "before") return v1::READ_TIME_BEFORE;
+  if (value == "after") return v1::READ_TIME_AFTER;
+  return Refuse(field, value, "before or after (the interventions there)");
+}
+
 absl::Status SetCaptureOption(absl::string_view name, absl::string_view value,
                               absl::string_view field, Read* read) {
+  if (IsSelectionOption(name)) {
+    return SetSelectionOption(name, value, field, &read->selection);
+  }
   const auto found = Setters().find(std::string(name));
   if (found == Setters().end()) {
     return InvalidField(
         {.field = std::string(field),
          .problem = absl::StrCat("`", name, "` is not an option of a capture"),
-         .valid = absl::StrJoin(Setters(), ", ",
-                                [](std::string* out, const auto& entry) {
-                                  absl::StrAppend(out, entry.first);
-                                })});
+         .valid = absl::StrCat(
+             absl::StrJoin(SelectionOptions(), ", "), ", ",
+             absl::StrJoin(Setters(), ", ",
+                           [](std::string* out, const auto& entry) {
+                             absl::StrAppend(out, entry.first);
+                           }))});
   }
   return found->second(value, field, read);
 }

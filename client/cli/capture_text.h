@@ -16,11 +16,15 @@ namespace phitap::cli {
 extern const char kCaptureGrammar[];
 
 // Sets one option of a capture, by the name that it has as a flag and after an
-// `@`: positions, token-ids, heads, features, queries, keys, reduce, lens,
-// lens-normed, dtype, runs. INVALID_ARGUMENT against `field` for a name that
-// is not one of them or a value that it cannot have.
+// `@`: those of a selection, reduce, lens, lens-normed, dtype, runs, read,
+// keep. INVALID_ARGUMENT against `field` for a name that is not one of them or
+// a value that it cannot have.
 absl::Status SetCaptureOption(absl::string_view name, absl::string_view value,
                               absl::string_view field, client::Read* read);
+
+// `before` or `after`.
+absl::StatusOr<v1::ReadTime> ParseReadTime(absl::string_view value,
+                                           absl::string_view field);
 
 // What `--capture` takes: [NAME=]HOOK_POINTS[@OPTION=VALUE]…; options that it
 // does not give are those of `defaults`.

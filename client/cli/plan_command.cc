@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/cli/capture_text.h"
 #include "client/cli/commands.h"
+#include "client/cli/edit_text.h"
 #include "client/cli/number_text.h"
 #include "client/cli/proto_json.h"
 #include "client/cli/table.h"
@@ -24,7 +25,7 @@ Table TableOf(const v1::PlanTraceResponse& plan) {
                              {.title = "bytes", .align = Align::kRight}}};
   for (const v1::TensorDescriptor& tensor : plan.tensors()) {
     std::string name = tensor.label();
-    if (tensor.hook_point() != name) {
+    if (!tensor.hook_point().empty() && tensor.hook_point() != name) {
       absl::StrAppend(&name, " = ", tensor.hook_point());
     }
     if (!tensor.part().empty()) absl::StrAppend(&name, " ", tensor.part());
@@ -49,7 +50,7 @@ std::string CostOf(const v1::PlanTraceResponse& plan) {
 
 absl::Status Plan(const client::Client& client, const TraceInput& input,
                   Invocation* invocation) {
-  const v1::TraceRequest request = ToRequest(input.call);
+  const v1::TraceRequest& request = input.request;
   ASSIGN_OR_RETURN(v1::PlanTraceResponse plan,
                    client.PlanTrace(request, invocation->call_options()));
   std::vector<v1::TensorDescriptor*> tensors;
@@ -74,10 +75,12 @@ void AddPlanCommand(CLI::App* app, Invocation* invocation) {
   auto flags = std::make_shared<TraceFlags>();
   AddTraceFlags(command, flags.get());
   command->footer(
-      absl::StrCat(kCaptureGrammar,
+      absl::StrCat(kCaptureGrammar, "\n\n", EditGrammar(),
                    "\n\nExamples:\n"
                    "  phitap plan -p 'When Mary and John' -c "
                    "'layers.*.layer_output'\n"
+                   "  phitap plan -p 'When Mary and John' -i "
+                   "'layers.2.layer_output@positions=-1 zero' -c logits\n"
                    "  phitap plan -t 1,5,9 -c logits@positions=-1 --json"));
   command->callback([flags, invocation] {
     absl::StatusOr<TraceInput> input = ReadTraceFlags(*flags);

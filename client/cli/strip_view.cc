@@ -68,7 +68,7 @@ Table TableOf(const TracedGroup& group) {
                              {.title = "type"},
                              {.title = "norms or values"},
                              {.title = "from, to"}}};
-  if (group.run->label != "0") {
+  if (group.run != nullptr && group.run->label != "0") {
     table.columns[0].title = absl::StrCat("tensor of run ", group.run->label);
   }
   return table;
@@ -80,7 +80,12 @@ std::string RenderStrips(const TracedGroup& group, const Terminal& terminal) {
   Table table = TableOf(group);
   for (const TracedTensor* tensor : group.tensors) {
     const v1::TensorDescriptor& descriptor = tensor->descriptor;
-    std::string name = descriptor.hook_point();
+    std::string name = descriptor.hook_point().empty()
+                           ? descriptor.label()
+                           : descriptor.hook_point();
+    if (descriptor.step() > 0) {
+      absl::StrAppend(&name, " at step ", descriptor.step());
+    }
     if (!descriptor.part().empty()) {
       absl::StrAppend(&name, " ", descriptor.part());
     }

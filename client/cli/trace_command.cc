@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/cli/capture_text.h"
 #include "client/cli/commands.h"
+#include "client/cli/edit_text.h"
 #include "client/cli/number_text.h"
 #include "client/cli/progress_line.h"
 #include "client/cli/trace_flags.h"
@@ -57,7 +58,7 @@ void PrintReport(const client::Client& client, const v1::TraceRequest& request,
   const Terminal terminal = invocation->output();
   const TokenNames names =
       NamesFor(IdsToName(groups), request.model(), client, *invocation);
-  std::string text = RenderRuns(outcome.trace, terminal) +
+  std::string text = RenderRuns(outcome.trace, request, terminal) +
                      RenderGroups(groups, names, terminal) + "\n";
   if (!outcome.output_file.empty()) {
     absl::StrAppend(&text, "wrote ", outcome.output_file, "\n");
@@ -84,15 +85,15 @@ absl::StatusOr<Outcome> Receive(const client::Client& client,
   ProgressLine progress(invocation.errors());
   ASSIGN_OR_RETURN(client::Trace trace,
                    client.Trace(request, invocation.call_options(),
-                                [&progress](const client::TraceProgress& now) {
+                                {.on_progress = [&progress](const auto& now) {
                                   progress.Update(now);
-                                }));
+                                }}));
   return Outcome{.trace = std::move(trace), .elapsed = absl::Now() - start};
 }
 
 absl::Status RunTrace(const client::Client& client, const TraceInput& input,
                       const TraceCommandFlags& flags, Invocation* invocation) {
-  v1::TraceRequest request = ToRequest(input.call);
+  v1::TraceRequest request = input.request;
   request.mutable_options()->set_report_progress(
       invocation->errors().interactive);
   ASSIGN_OR_RETURN(Outcome outcome, Receive(client, request, *invocation));
@@ -129,7 +130,14 @@ constexpr char kExamples[] =
     "  phitap trace -t 1,5,9 -c 'layers.0.attention_probabilities@heads=0,2' "
     "-c logits@positions=-1@reduce=topk:10 --json --values\n"
     "  phitap trace --chat talk.json -c 'end=layers.*.layer_output"
-    "@positions=-1@dtype=f32' --numerics transformers --attention eager";
+    "@positions=-1@dtype=f32' --numerics transformers --attention eager\n"
+    "  phitap trace --run clean='When Mary and John went to the store, John "
+    "gave a drink to' --run corrupt='When Mary and John went to the store, "
+    "Mary gave a drink to' -i 'corrupt: layers.2.layer_output@positions=-1 set "
+    "run=clean' -c logits@positions=-1\n"
+    "  phitap trace -p 'When Mary and John' -i '*: layers.3.attention_scores"
+    "@heads=0@queries=-1@keys=1 knockout' -c logits@positions=-1\n"
+    "  phitap trace --request patchscope.json --json";
 
 }  // namespace
 
@@ -144,7 +152,8 @@ void AddTraceCommand(CLI::App* app, Invocation* invocation) {
       ->type_name("FILE");
   command->add_flag("--values", flags->values,
                     "With --json: the numbers themselves, too");
-  command->footer(absl::StrCat(kCaptureGrammar, kExamples));
+  command->footer(
+      absl::StrCat(kCaptureGrammar, "\n\n", EditGrammar(), kExamples));
   command->callback([flags, invocation] {
     if (flags->values && !invocation->flags().json) {
       throw CLI::ValidationError("--values: it needs --json");

@@ -2,8 +2,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/capture_text.h"
-#include "client/cli/chat_file.h"
-#include "client/cli/index_text.h"
+#include "client/cli/request_file.h"
+#include "client/cpp/trace_request.h"
 #include "server/base/field_error.h"
 #include "server/base/status_macros.h"
 
@@ -32,30 +32,9 @@ constexpr CaptureFlag kCaptureFlags[] = {
     {"lens-normed", "K[:IDS]", "The same for values behind the final norm"},
     {"dtype", "TYPE", "On the wire: f32, f16 or bf16"},
     {"runs", "LABELS", "Only these runs (prompts are 0, 1, ...)"},
+    {"steps", "SET", "Generation steps; 0 is the prompt"},
+    {"read", "WHEN", "before or after (default) the interventions there"},
 };
-
-void AddPrompts(CLI::App* command, TraceFlags* flags) {
-  const auto add = [command](const char* name, std::vector<std::string>* values,
-                             const char* value, const char* what) {
-    // One value for each time the flag is given.
-    command->add_option(name, *values, what)
-        ->type_name(value)
-        ->allow_extra_args(false)
-        ->group("Prompts (each may be repeated; each is a run)");
-  };
-  add("--prompt,-p", &flags->prompts, "TEXT", "Text");
-  add("--tokens,-t", &flags->tokens, "IDS", "Token ids, e.g. 1,5,9");
-  add("--chat", &flags->chat_files, "FILE",
-      "Conversation as JSON, `-` for standard input");
-  command
-      ->add_option("--hide", flags->hidden_positions,
-                   "Positions of every prompt that no query sees, e.g. 0:3")
-      ->type_name("SET");
-  command
-      ->add_option("--position-ids", flags->position_ids,
-                   "Position of every token for the rotary, e.g. 0,1,2,2")
-      ->type_name("IDS");
-}
 
 void AddCaptures(CLI::App* command, TraceFlags* flags) {
   command
@@ -78,57 +57,16 @@ void AddCaptures(CLI::App* command, TraceFlags* flags) {
   }
 }
 
-absl::StatusOr<v1::Numerics> ReadNumerics(const std::string& text) {
-  if (text.empty()) return v1::NUMERICS_UNSPECIFIED;
-  if (text == "causal") return v1::NUMERICS_CAUSAL;
-  if (text == "transformers") return v1::NUMERICS_TRANSFORMERS;
-  return InvalidField({.field = "--numerics",
-                       .problem = absl::StrCat("`", text, "` is not known"),
-                       .valid = "causal or transformers"});
-}
-
-absl::StatusOr<v1::Attention> ReadAttention(const std::string& text) {
-  if (text.empty()) return v1::ATTENTION_UNSPECIFIED;
-  if (text == "sdpa") return v1::ATTENTION_SDPA;
-  if (text == "eager") return v1::ATTENTION_EAGER;
-  return InvalidField({.field = "--attention",
-                       .problem = absl::StrCat("`", text, "` is not known"),
-                       .valid = "sdpa or eager"});
-}
-
-absl::Status ReadPrompts(const TraceFlags& flags, client::TraceCall* call) {
-  for (const std::string& text : flags.prompts) {
-    call->runs.push_back(client::TextRun(text));
+// A capture of a file has a name where it gives a label or reads a node.
+void NameCaptures(TraceInput* input) {
+  for (v1::Capture& capture : *input->request.mutable_captures()) {
+    const bool is_named = !capture.label().empty() || !capture.node().empty();
+    input->is_named.push_back(is_named);
+    if (!capture.label().empty()) continue;
+    capture.set_label(is_named
+                          ? capture.node()
+                          : absl::StrCat("capture ", input->is_named.size()));
   }
-  for (const std::string& text : flags.tokens) {
-    ASSIGN_OR_RETURN(const std::vector<int32_t> ids,
-                     ParseIds(text, "--tokens"));
-    call->runs.push_back(client::TokensRun(ids));
-  }
-  for (const std::string& path : flags.chat_files) {
-    ASSIGN_OR_RETURN(const v1::Chat chat, ReadChatFile(path));
-    call->runs.push_back(client::ChatRun(chat));
-  }
-  if (!call->runs.empty()) return absl::OkStatus();
-  return InvalidField({.field = "--prompt",
-                       .problem = "there is no prompt",
-                       .valid = "at least one --prompt, --tokens or --chat"});
-}
-
-absl::Status ReadPromptOptions(const TraceFlags& flags,
-                               client::TraceCall* call) {
-  v1::Prompt options;
-  if (!flags.hidden_positions.empty()) {
-    ASSIGN_OR_RETURN(*options.mutable_hidden_positions(),
-                     ParseIndices(flags.hidden_positions, "--hide"));
-  }
-  if (!flags.position_ids.empty()) {
-    ASSIGN_OR_RETURN(const std::vector<int32_t> ids,
-                     ParseIds(flags.position_ids, "--position-ids"));
-    options.mutable_position_ids()->Add(ids.begin(), ids.end());
-  }
-  for (v1::Run& run : call->runs) run.mutable_prompt()->MergeFrom(options);
-  return absl::OkStatus();
 }
 
 absl::Status ReadCaptures(const TraceFlags& flags, TraceInput* input) {
@@ -145,46 +83,63 @@ absl::Status ReadCaptures(const TraceFlags& flags, TraceInput* input) {
                        ? text
                        : absl::StrCat("capture ", input->is_named.size());
     }
-    input->call.captures.push_back(std::move(read));
+    *input->request.add_captures() = client::ToCapture(read);
   }
-  if (!input->call.captures.empty()) return absl::OkStatus();
+  return absl::OkStatus();
+}
+
+absl::Status ReadGenerations(const GenerationFlags& flags,
+                             v1::TraceRequest* request) {
+  if (flags.max_tokens == 0) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const client::Generate generate, ReadGeneration(flags));
+  for (v1::Run& run : *request->mutable_runs()) {
+    *run.mutable_generation() = client::ToMessage(generate);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckThatItAsks(const v1::TraceRequest& request) {
+  bool asks = request.captures_size() + request.gradients_size() +
+                  request.sweeps_size() >
+              0;
+  for (const v1::Run& run : request.runs()) asks |= run.has_generation();
+  if (asks) return absl::OkStatus();
   return InvalidField({.field = "--capture",
                        .problem = "there is nothing to read",
-                       .valid = "e.g. --capture 'layers.*.layer_output'"});
+                       .valid = "e.g. --capture 'layers.*.layer_output', or "
+                                "--max-tokens 20"});
 }
 
 }  // namespace
 
 void AddTraceFlags(CLI::App* command, TraceFlags* flags) {
-  command
-      ->add_option("--model,-m", flags->model,
-                   "Model; not needed where the server holds one")
-      ->type_name("NAME");
-  AddPrompts(command, flags);
+  AddRunFlags(command, &flags->runs);
   AddCaptures(command, flags);
+  AddGenerationFlags(command, &flags->generation);
   command
-      ->add_option("--numerics", flags->numerics,
-                   "Whose bits: causal (default) or transformers")
-      ->type_name("WHOSE");
-  command
-      ->add_option("--attention", flags->attention, "sdpa (default) or eager")
-      ->type_name("HOW");
-  command->add_flag("--isolate", flags->isolate,
-                    "Share no batch with other requests");
+      ->add_option("--request", flags->request_file,
+                   "Begin with this phitap.v1.TraceRequest as JSON, `-` for "
+                   "standard input; the flags add to it")
+      ->type_name("FILE");
 }
 
 absl::StatusOr<TraceInput> ReadTraceFlags(const TraceFlags& flags) {
   TraceInput input;
-  input.call.model = flags.model;
-  RETURN_IF_ERROR(ReadPrompts(flags, &input.call));
-  RETURN_IF_ERROR(ReadPromptOptions(flags, &input.call));
+  if (!flags.request_file.empty()) {
+    ASSIGN_OR_RETURN(input.request, ReadRequestFile(flags.request_file));
+    NameCaptures(&input);
+  }
+  RETURN_IF_ERROR(ReadRuns(flags.runs, &input.request));
+  ASSIGN_OR_RETURN(const std::vector<RunEdit> edits,
+                   ReadEdits(flags.runs, &input.request));
+  for (const RunEdit& edit : edits) {
+    for (const int run : edit.runs) {
+      *input.request.mutable_runs(run)->add_interventions() = edit.edit;
+    }
+  }
   RETURN_IF_ERROR(ReadCaptures(flags, &input));
-  ASSIGN_OR_RETURN(const v1::Numerics numerics, ReadNumerics(flags.numerics));
-  ASSIGN_OR_RETURN(const v1::Attention attention,
-                   ReadAttention(flags.attention));
-  input.call.options.set_numerics(numerics);
-  input.call.options.set_attention(attention);
-  input.call.options.set_isolate(flags.isolate);
+  RETURN_IF_ERROR(ReadGenerations(flags.generation, &input.request));
+  RETURN_IF_ERROR(CheckThatItAsks(input.request));
   return input;
 }
 

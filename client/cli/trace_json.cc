@@ -35,6 +35,16 @@ Json StatsJson(const HostTensor& tensor) {
           {"not_finite", stats.not_finite}};
 }
 
+Json GeneratedJson(const client::TracedRun& run) {
+  Json tokens = Json::array();
+  for (const client::GeneratedToken& token : run.generated) {
+    tokens.push_back({{"id", token.id},
+                      {"text", token.text},
+                      {"log_probability", token.log_probability}});
+  }
+  return tokens;
+}
+
 Json TensorJson(const client::TracedTensor& tensor, const std::string& name,
                 Values values) {
   Json json = {{"name", name}};
@@ -56,6 +66,7 @@ Json TraceJson(const client::Trace& trace,
     runs.push_back({{"label", run.label},
                     {"ids", run.ids},
                     {"texts", run.texts},
+                    {"generated", GeneratedJson(run)},
                     {"status", ToJson(run.status)}});
   }
   Json tensors = Json::array();

@@ -9,6 +9,7 @@
 #include "absl/strings/strip.h"
 #include "absl/types/span.h"
 #include "client/cli/attention_view.h"
+#include "client/cli/edit_text.h"
 #include "client/cli/lens_view.h"
 #include "client/cli/number_text.h"
 #include "client/cli/strip_view.h"
@@ -24,6 +25,7 @@ constexpr size_t kMostGroups = 16;
 enum class View { kLens, kTopK, kVocabulary, kAttention, kStrips };
 
 View ViewOf(const TracedGroup& group) {
+  if (group.capture == nullptr || group.run == nullptr) return View::kStrips;
   const v1::Reduction& reduction = group.capture->reduction();
   const v1::TensorDescriptor& first = group.tensors.front()->descriptor;
   if (reduction.has_logit_lens()) return View::kLens;
@@ -85,6 +87,36 @@ absl::Duration FromProto(const google::protobuf::Duration& duration) {
          absl::Nanoseconds(duration.nanos());
 }
 
+// A line for each intervention in a run.
+std::string EditsText(absl::string_view label, const v1::TraceRequest& request,
+                      const Terminal& terminal) {
+  std::string text;
+  for (const v1::Run& run : request.runs()) {
+    if (run.label() != label) continue;
+    for (const v1::Intervention& edit : run.interventions()) {
+      absl::StrAppend(&text, "  edit ",
+                      CutTo(EditText(edit), terminal.width - 7), "\n");
+    }
+  }
+  return text;
+}
+
+// What a run went on with; nothing where it did not generate.
+std::string GeneratedLine(const client::TracedRun& run,
+                          const Terminal& terminal) {
+  if (run.generated.empty()) return "";
+  std::vector<std::string> tokens;
+  for (const client::GeneratedToken& token : run.generated) {
+    tokens.push_back(token.text.empty() ? absl::StrCat("#", token.id)
+                                        : TokenText(token.text));
+  }
+  const bool stopped = run.status.finish_reason() == v1::FINISH_REASON_STOP;
+  return absl::StrCat(
+      "  goes on ",
+      Painted(absl::StrJoin(tokens, "|"), {.bold = true}, terminal.colors),
+      stopped ? "" : "…", "\n");
+}
+
 std::string Counted(int64_t count, absl::string_view noun) {
   return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
 }
@@ -101,7 +133,9 @@ std::vector<int32_t> IdsToName(const std::vector<TracedGroup>& groups) {
   return {ids.begin(), ids.end()};
 }
 
-std::string RenderRuns(const client::Trace& trace, const Terminal& terminal) {
+std::string RenderRuns(const client::Trace& trace,
+                       const v1::TraceRequest& request,
+                       const Terminal& terminal) {
   const v1::TraceHeader& header = trace.header;
   std::string text = absl::StrCat(
       Painted(header.model(), {.bold = true}, terminal.colors), "  ",
@@ -117,6 +151,8 @@ std::string RenderRuns(const client::Trace& trace, const Terminal& terminal) {
         &text,
         Painted(CutTo(line, terminal.width), {.dim = true}, terminal.colors),
         "\n");
+    absl::StrAppend(&text, EditsText(run.label, request, terminal),
+                    GeneratedLine(run, terminal));
   }
   return text;
 }
@@ -127,10 +163,8 @@ std::string RenderGroups(const std::vector<TracedGroup>& groups,
   const size_t shown = std::min(groups.size(), kMostGroups);
   for (const TracedGroup& group : absl::MakeSpan(groups).first(shown)) {
     absl::StrAppend(&text, "\n",
-                    Painted(absl::StrCat(group.capture->label(), ", run ",
-                                         group.run->label),
-                            {.dim = true}, terminal.colors),
-                    "\n", RenderGroup(group, names, terminal));
+                    Painted(group.title, {.dim = true}, terminal.colors), "\n",
+                    RenderGroup(group, names, terminal));
   }
   if (shown < groups.size()) {
     absl::StrAppend(&text, "\n(", groups.size() - shown,

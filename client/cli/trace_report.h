@@ -17,8 +17,11 @@ namespace phitap::cli {
 // Ids that RenderGroups names, each once.
 std::vector<int32_t> IdsToName(const std::vector<TracedGroup>& groups);
 
-// Model, numerics and the tokens of each run.
-std::string RenderRuns(const client::Trace& trace, const Terminal& terminal);
+// Model, numerics and, for each run, its tokens, the interventions that the
+// request makes in it, and the tokens that it went on with.
+std::string RenderRuns(const client::Trace& trace,
+                       const v1::TraceRequest& request,
+                       const Terminal& terminal);
 
 // Each group as what it is: a lens table, likeliest tokens, attention
 // heatmaps, or strips. Of many groups the first.

@@ -1,5 +1,6 @@
 #include "client/cli/traced_groups.h"
 
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -27,16 +28,52 @@ std::string TracedGroup::TokenAt(int64_t position) const {
   return absl::StrCat("#", run->ids[index]);
 }
 
+namespace {
+
+// The tensors of one label and run (null: of no run), as at most two groups.
+void AddGroups(const client::Trace& trace, const std::string& label,
+               const v1::Capture* capture, const client::TracedRun* run,
+               std::vector<TracedGroup>* groups) {
+  TracedGroup prompt = {.title = label, .capture = capture, .run = run};
+  if (run != nullptr) absl::StrAppend(&prompt.title, ", run ", run->label);
+  TracedGroup generated = {
+      .title = absl::StrCat(prompt.title, ", generated tokens"), .run = run};
+  const std::string run_label = run == nullptr ? "" : run->label;
+  for (const client::TracedTensor* tensor : trace.FindAll({.label = label})) {
+    if (tensor->descriptor.run() != run_label) continue;
+    TracedGroup& group = tensor->descriptor.step() > 0 ? generated : prompt;
+    group.tensors.push_back(tensor);
+  }
+  if (!prompt.tensors.empty()) groups->push_back(std::move(prompt));
+  if (!generated.tensors.empty()) groups->push_back(std::move(generated));
+}
+
+bool IsCapture(absl::string_view label, const v1::TraceRequest& request) {
+  for (const v1::Capture& capture : request.captures()) {
+    if (capture.label() == label) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 std::vector<TracedGroup> GroupTensors(const client::Trace& trace,
                                       const v1::TraceRequest& request) {
   std::vector<TracedGroup> groups;
   for (const v1::Capture& capture : request.captures()) {
     for (const client::TracedRun& run : trace.runs) {
-      TracedGroup group = {.capture = &capture, .run = &run};
-      group.tensors =
-          trace.FindAll({.label = capture.label(), .run = run.label});
-      if (!group.tensors.empty()) groups.push_back(std::move(group));
+      AddGroups(trace, capture.label(), &capture, &run, &groups);
     }
+    AddGroups(trace, capture.label(), nullptr, nullptr, &groups);
+  }
+  // Gradients and sweeps, in the order in which they come.
+  std::set<std::pair<std::string, std::string>> seen;
+  for (const client::TracedTensor& tensor : trace.tensors) {
+    const std::string& label = tensor.descriptor.label();
+    const std::string& run = tensor.descriptor.run();
+    if (IsCapture(label, request) || !seen.emplace(label, run).second) continue;
+    AddGroups(trace, label, nullptr, run.empty() ? nullptr : trace.FindRun(run),
+              &groups);
   }
   return groups;
 }
@@ -50,7 +87,9 @@ void RestoreDefaultLabels(const v1::TraceRequest& request,
     named[request.captures(i).label()] = is_named[static_cast<size_t>(i)];
   }
   for (v1::TensorDescriptor* tensor : tensors) {
-    if (named[tensor->label()]) continue;
+    // Labels of gradients and sweeps are their own.
+    const auto capture = named.find(tensor->label());
+    if (capture == named.end() || capture->second) continue;
     const auto [owner, is_new] =
         capture_of_hook_point.emplace(tensor->hook_point(), tensor->label());
     if (owner->second == tensor->label()) {

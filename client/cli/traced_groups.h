@@ -14,9 +14,16 @@
 
 namespace phitap::cli {
 
-// What one capture read in one run, in order. Points into trace and request.
+// What one capture read in one run, in order; its generated tokens are a group
+// of their own, as are a node, a gradient and a sweep. Points into trace and
+// request.
 struct TracedGroup {
+  // The label and, where it is of one, the run.
+  std::string title;
+  // Null for gradients and sweeps, and where values of generated tokens are not
+  // those of the prompt that the capture's views are made for.
   const v1::Capture* capture = nullptr;
+  // Null for what is not of one run.
   const client::TracedRun* run = nullptr;
   std::vector<const client::TracedTensor*> tensors;
 

@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "client/cpp/response_stream.h"
 #include "client/cpp/response_wire.h"
-#include "client/cpp/trace_assembler.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "server/base/field_error.h"
@@ -95,6 +94,7 @@ class Call {
 // Keeps count of a trace's progress for its caller.
 class ProgressMeter {
  public:
+  // `callback` must outlive it.
   explicit ProgressMeter(const ProgressCallback& callback)
       : callback_(callback) {}
 
@@ -125,13 +125,18 @@ class ProgressMeter {
 };
 
 // Takes every message of the stream, or stops at the first that is wrong.
-absl::Status Assemble(ResponseStream* stream, ProgressMeter* meter,
+absl::Status Assemble(ResponseStream* stream, const TraceCallbacks& callbacks,
                       TraceAssembler* assembler) {
+  ProgressMeter meter(callbacks.on_progress);
   grpc::ByteBuffer buffer;
   while (stream->Read(&buffer)) {
     ASSIGN_OR_RETURN(const ReceivedResponse response, DecodeResponse(&buffer));
     RETURN_IF_ERROR(assembler->Add(response));
-    meter->Report(*assembler, response.message);
+    const v1::TraceResponse& message = response.message;
+    if (message.has_token() && callbacks.on_token != nullptr) {
+      callbacks.on_token(message.token());
+    }
+    meter.Report(*assembler, message);
   }
   return absl::OkStatus();
 }
@@ -206,17 +211,53 @@ absl::StatusOr<v1::PlanTraceResponse> Client::PlanTrace(
 
 absl::StatusOr<phitap::client::Trace> Client::Trace(
     const v1::TraceRequest& request, const CallOptions& options,
-    const ProgressCallback& on_progress) const {
+    const TraceCallbacks& callbacks) const {
   Call call(options);
   ResponseStream stream(channel_, call.context(), request);
-  TraceAssembler assembler;
-  ProgressMeter meter(on_progress);
-  const absl::Status assembled = Assemble(&stream, &meter, &assembler);
+  TraceAssembler assembler(callbacks.on_tensor);
+  const absl::Status assembled = Assemble(&stream, callbacks, &assembler);
   if (!assembled.ok()) call.context()->TryCancel();
   const grpc::Status finished = stream.Finish();
   RETURN_IF_ERROR(assembled);
   RETURN_IF_ERROR(FromGrpc(finished));
   return std::move(assembler).Finish();
+}
+
+absl::StatusOr<v1::StoredTensor> Client::PutTensor(
+    absl::string_view name, const HostTensor& tensor,
+    const CallOptions& options, const UploadCallback& on_sent) const {
+  Call call(options);
+  v1::PutTensorResponse response;
+  const auto writer = stub_->PutTensor(call.context(), &response);
+  TensorUpload upload(name, tensor);
+  v1::PutTensorRequest message;
+  // A write fails where the server has refused already; Finish says why.
+  while (upload.Next(&message) && writer->Write(message)) {
+    if (on_sent != nullptr) on_sent(upload.sent_bytes(), upload.total_bytes());
+  }
+  writer->WritesDone();
+  RETURN_IF_ERROR(FromGrpc(writer->Finish()));
+  return std::move(*response.mutable_tensor());
+}
+
+absl::StatusOr<v1::ListTensorsResponse> Client::ListTensors(
+    absl::string_view prefix, const CallOptions& options) const {
+  Call call(options);
+  v1::ListTensorsRequest request;
+  request.set_prefix(std::string(prefix));
+  v1::ListTensorsResponse response;
+  RETURN_IF_ERROR(
+      FromGrpc(stub_->ListTensors(call.context(), request, &response)));
+  return response;
+}
+
+absl::Status Client::DeleteTensor(absl::string_view name,
+                                  const CallOptions& options) const {
+  Call call(options);
+  v1::DeleteTensorRequest request;
+  request.set_name(std::string(name));
+  v1::DeleteTensorResponse response;
+  return FromGrpc(stub_->DeleteTensor(call.context(), request, &response));
 }
 
 }  // namespace phitap::client

@@ -14,7 +14,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "client/cpp/cancellation.h"
+#include "client/cpp/tensor_upload.h"
 #include "client/cpp/trace.h"
+#include "client/cpp/trace_assembler.h"
 #include "client/cpp/trace_request.h"
 #include "grpcpp/channel.h"
 #include "phitap/v1/activation_service.grpc.pb.h"
@@ -49,6 +51,18 @@ struct TraceProgress {
 };
 using ProgressCallback = std::function<void(const TraceProgress&)>;
 
+// What a trace tells while it goes on, on the thread that called Trace. Any may
+// be null.
+struct TraceCallbacks {
+  // At each message.
+  ProgressCallback on_progress = nullptr;
+  // At each generated token; those of several runs come interleaved.
+  std::function<void(const v1::GeneratedToken&)> on_token = nullptr;
+  // At each tensor that is complete, checksum included. A run that fails later
+  // takes its tensors back.
+  TraceAssembler::TensorCallback on_tensor = nullptr;
+};
+
 // A connection. Every call returns the server's status where it refuses, with
 // its message. Thread-safe; copies share the connection.
 //
@@ -57,7 +71,7 @@ using ProgressCallback = std::function<void(const TraceProgress&)>;
 //       {.runs = {TextRun("When Mary and John went")},
 //        .captures = {{.hook_points = "layers.*.layer_output"},
 //                     {.hook_points = "logits",
-//                      .positions = Indices({-1})}}})));
+//                      .selection = {.positions = Indices({-1})}}}})));
 //   ASSIGN_OR_RETURN(const TracedTensor* logits,
 //                    trace.Find({.label = "logits"}));
 class Client {
@@ -79,12 +93,23 @@ class Client {
   absl::StatusOr<v1::PlanTraceResponse> PlanTrace(
       const v1::TraceRequest& request, const CallOptions& options = {}) const;
 
-  // Returns a complete trace or none: see TraceAssembler. `on_progress` is
-  // called on this thread, at each message. DATA_LOSS where the stream does
-  // not add up.
+  // Returns a complete trace or none: see TraceAssembler. DATA_LOSS where the
+  // stream does not add up.
   absl::StatusOr<phitap::client::Trace> Trace(
       const v1::TraceRequest& request, const CallOptions& options = {},
-      const ProgressCallback& on_progress = nullptr) const;
+      const TraceCallbacks& callbacks = {}) const;
+
+  // Keeps a tensor on the server under a name that edits and programs of later
+  // requests can use, in place of one that has it. The upload is streamed.
+  absl::StatusOr<v1::StoredTensor> PutTensor(
+      absl::string_view name, const HostTensor& tensor,
+      const CallOptions& options = {},
+      const UploadCallback& on_sent = nullptr) const;
+  // Those whose name begins with `prefix`.
+  absl::StatusOr<v1::ListTensorsResponse> ListTensors(
+      absl::string_view prefix = "", const CallOptions& options = {}) const;
+  absl::Status DeleteTensor(absl::string_view name,
+                            const CallOptions& options = {}) const;
 
  private:
   explicit Client(std::shared_ptr<grpc::Channel> channel);

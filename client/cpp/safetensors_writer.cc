@@ -116,8 +116,14 @@ std::set<std::string> SharedLabels(const Trace& trace) {
 std::string RunsAsJson(const Trace& trace) {
   nlohmann::ordered_json runs = nlohmann::ordered_json::array();
   for (const TracedRun& run : trace.runs) {
-    runs.push_back(
-        {{"label", run.label}, {"ids", run.ids}, {"texts", run.texts}});
+    nlohmann::ordered_json generated = nlohmann::ordered_json::array();
+    for (const GeneratedToken& token : run.generated) {
+      generated.push_back(token.id);
+    }
+    runs.push_back({{"label", run.label},
+                    {"ids", run.ids},
+                    {"texts", run.texts},
+                    {"generated_ids", std::move(generated)}});
   }
   return runs.dump(-1, ' ', false,
                    nlohmann::ordered_json::error_handler_t::replace);
@@ -131,12 +137,14 @@ absl::StatusOr<std::vector<std::string>> TensorNames(const Trace& trace) {
   std::set<std::string> seen;
   for (const TracedTensor& tensor : trace.tensors) {
     const v1::TensorDescriptor& key = tensor.descriptor;
-    std::string name = trace.runs.size() > 1 ? key.run() + "/" : "";
+    std::string name =
+        trace.runs.size() > 1 && !key.run().empty() ? key.run() + "/" : "";
     absl::StrAppend(&name, key.label());
     if (shared.count(key.label()) != 0) {
       absl::StrAppend(&name, "/", key.hook_point());
     }
     if (!key.part().empty()) absl::StrAppend(&name, "/", key.part());
+    if (key.step() > 0) absl::StrAppend(&name, "/step-", key.step());
     if (!seen.insert(name).second) {
       return absl::InvalidArgumentError(
           absl::StrCat("two tensors would both be named `", name, "`"));

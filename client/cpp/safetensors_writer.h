@@ -21,13 +21,14 @@ struct NamedTensor {
 
 // Name of each tensor of a trace, in order, by a rule that needs no look at
 // the file:
-//   [RUN/]NAME[/PART]
+//   [RUN/]NAME[/PART][/step-STEP]
 // NAME is the capture's label if it has one of its own, else the hook point's
 // full name; a label that covers several hook points is followed by `/` and
-// the hook point. RUN is there if the trace has more than one run, PART if the
-// reduction makes several tensors: `layers.3.layer_output`,
-// `0/lens/layers.3.layer_output/indices`. INVALID_ARGUMENT where labels make
-// two names equal.
+// the hook point. RUN is there if the trace has more than one run and the
+// tensor is of one, PART if the reduction or sweep makes several tensors, STEP
+// if it was read at a generated token: `layers.3.layer_output`,
+// `0/lens/layers.3.layer_output/indices`, `logits/step-4`. INVALID_ARGUMENT
+// where labels make two names equal.
 absl::StatusOr<std::vector<std::string>> TensorNames(const Trace& trace);
 
 // A file with these tensors, in order, under a string-to-string `__metadata__`.
@@ -38,7 +39,7 @@ absl::Status WriteSafetensors(
 
 // The same for a whole trace; metadata: `format`, `model`, `weights_digest`,
 // `numerics`, `attention`, `numerics_fingerprint`, `request_id`, and `runs`, a
-// JSON list of {label, ids, texts}.
+// JSON list of {label, ids, texts, generated_ids}.
 absl::Status WriteTrace(absl::string_view path, const Trace& trace);
 
 }  // namespace phitap::client

@@ -1,5 +1,7 @@
 #include "client/cpp/trace.h"
 
+#include <utility>
+
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
@@ -15,7 +17,8 @@ bool Matches(absl::string_view wanted, absl::string_view value) {
 bool Matches(const TensorKey& key, const v1::TensorDescriptor& tensor) {
   return Matches(key.label, tensor.label()) && Matches(key.run, tensor.run()) &&
          Matches(key.hook_point, tensor.hook_point()) &&
-         Matches(key.part, tensor.part());
+         Matches(key.part, tensor.part()) &&
+         key.step.value_or(tensor.step()) == tensor.step();
 }
 
 std::string Describe(const TensorKey& key) {
@@ -28,6 +31,7 @@ std::string Describe(const TensorKey& key) {
   add("run", key.run);
   add("hook point", key.hook_point);
   add("part", key.part);
+  if (key.step) add("step", absl::StrCat(*key.step));
   return text.empty() ? "any tensor" : text;
 }
 
@@ -37,7 +41,9 @@ std::string Describe(const v1::TensorDescriptor& tensor) {
                    .hook_point = tensor.hook_point() == tensor.label()
                                      ? ""
                                      : tensor.hook_point(),
-                   .part = tensor.part()});
+                   .part = tensor.part(),
+                   .step = tensor.step() == 0 ? std::nullopt
+                                              : std::optional(tensor.step())});
 }
 
 template <typename Tensors, typename Get>
@@ -55,6 +61,12 @@ std::string ListSome(const Tensors& tensors, Get get) {
 }
 
 }  // namespace
+
+std::string GeneratedText(const TracedRun& run) {
+  std::string text;
+  for (const GeneratedToken& token : run.generated) text += token.text;
+  return text;
+}
 
 absl::StatusOr<const TracedTensor*> Trace::Find(const TensorKey& key) const {
   const std::vector<const TracedTensor*> found = FindAll(key);
@@ -84,6 +96,18 @@ const TracedRun* Trace::FindRun(absl::string_view label) const {
     if (run.label == label) return &run;
   }
   return nullptr;
+}
+
+TracedRun* Trace::FindRun(absl::string_view label) {
+  return const_cast<TracedRun*>(std::as_const(*this).FindRun(label));
+}
+
+bool Trace::AnyFailed(absl::string_view run) const {
+  if (run.empty() && !failed_cells.empty()) return true;
+  for (const TracedRun& traced : runs) {
+    if (Matches(run, traced.label) && traced.status.code() != 0) return true;
+  }
+  return false;
 }
 
 }  // namespace phitap::client

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/cpp/closing_summary.h"
 #include "client/cpp/wire_dtype.h"
 #include "server/base/status_macros.h"
 
@@ -13,9 +14,14 @@ namespace phitap::client {
 namespace {
 
 std::string Describe(const v1::TensorDescriptor& tensor) {
-  return absl::StrCat("tensor ", tensor.tensor(), " (", tensor.hook_point(),
-                      tensor.part().empty() ? "" : " ", tensor.part(),
-                      " of run `", tensor.run(), "`)");
+  std::string text = absl::StrCat(
+      "tensor ", tensor.tensor(), " (",
+      tensor.hook_point().empty() ? tensor.label() : tensor.hook_point(),
+      tensor.part().empty() ? "" : " ", tensor.part());
+  if (!tensor.run().empty())
+    absl::StrAppend(&text, " of run `", tensor.run(), "`");
+  if (tensor.step() > 0) absl::StrAppend(&text, " at step ", tensor.step());
+  return absl::StrCat(text, ")");
 }
 
 // Bytes that the shape comes to, or −1 where that is no sensible number.
@@ -46,8 +52,9 @@ absl::Status TraceAssembler::Add(const ReceivedResponse& response) {
       return AddTensor(message.tensor());
     case v1::TraceResponse::kChunk:
       return AddChunk(response);
-    case v1::TraceResponse::kProgress:
     case v1::TraceResponse::kToken:
+      return AddToken(message.token());
+    case v1::TraceResponse::kProgress:
       return absl::OkStatus();
     case v1::TraceResponse::kSummary:
       return AddSummary(message.summary());
@@ -95,7 +102,7 @@ absl::Status TraceAssembler::CheckDescriptor(
     return absl::DataLossError(
         absl::StrCat(Describe(tensor), " is described twice"));
   }
-  if (trace_.FindRun(tensor.run()) == nullptr) {
+  if (!tensor.run().empty() && trace_.FindRun(tensor.run()) == nullptr) {
     return absl::DataLossError(absl::StrCat(
         Describe(tensor), " is of a run whose tokens were not sent"));
   }
@@ -133,10 +140,11 @@ absl::Status TraceAssembler::AddTensor(const v1::TensorDescriptor& tensor) {
   std::unique_ptr<XXH3_state_t, StateDeleter> hash(XXH3_createState());
   XXH3_64bits_reset(hash.get());
   announced_bytes_ += tensor.size_bytes();
-  incoming_.emplace(tensor.tensor(), Incoming{.descriptor = tensor,
-                                              .value = std::move(value),
-                                              .buffer = std::move(buffer),
-                                              .hash = std::move(hash)});
+  incoming_.emplace(
+      tensor.tensor(),
+      Incoming{.tensor = {.descriptor = tensor, .value = std::move(value)},
+               .buffer = std::move(buffer),
+               .hash = std::move(hash)});
   return absl::OkStatus();
 }
 
@@ -148,18 +156,19 @@ absl::Status TraceAssembler::AddChunk(const ReceivedResponse& response) {
         "a chunk of tensor ", chunk.tensor(), " came before its descriptor"));
   }
   Incoming& incoming = found->second;
+  const v1::TensorDescriptor& tensor = incoming.tensor.descriptor;
   if (incoming.complete || chunk.offset_bytes() != incoming.received_bytes) {
-    return absl::DataLossError(absl::StrCat(
-        Describe(incoming.descriptor), ": a chunk at byte ",
-        chunk.offset_bytes(), " where ", incoming.received_bytes, " of ",
-        incoming.descriptor.size_bytes(), " bytes had come"));
+    return absl::DataLossError(
+        absl::StrCat(Describe(tensor), ": a chunk at byte ",
+                     chunk.offset_bytes(), " where ", incoming.received_bytes,
+                     " of ", tensor.size_bytes(), " bytes had come"));
   }
   for (const absl::Span<const std::byte> piece : response.chunk_data) {
     const int64_t size = static_cast<int64_t>(piece.size());
-    if (size > incoming.descriptor.size_bytes() - incoming.received_bytes) {
-      return absl::DataLossError(
-          absl::StrCat(Describe(incoming.descriptor), " is longer than its ",
-                       incoming.descriptor.size_bytes(), " bytes"));
+    if (size > tensor.size_bytes() - incoming.received_bytes) {
+      return absl::DataLossError(absl::StrCat(Describe(tensor),
+                                              " is longer than its ",
+                                              tensor.size_bytes(), " bytes"));
     }
     // Hashed while the copy is still in the cache.
     std::byte* target =
@@ -174,7 +183,7 @@ absl::Status TraceAssembler::AddChunk(const ReceivedResponse& response) {
 
 absl::Status TraceAssembler::CloseTensor(const v1::TensorChunk& chunk,
                                          Incoming* incoming) {
-  const v1::TensorDescriptor& tensor = incoming->descriptor;
+  const v1::TensorDescriptor& tensor = incoming->tensor.descriptor;
   const bool full = incoming->received_bytes == tensor.size_bytes();
   if (full != chunk.has_xxh3()) {
     return absl::DataLossError(absl::StrCat(
@@ -190,66 +199,44 @@ absl::Status TraceAssembler::CloseTensor(const v1::TensorChunk& chunk,
   }
   incoming->hash.reset();
   incoming->complete = true;
+  if (on_tensor_ != nullptr) on_tensor_(incoming->tensor);
+  return absl::OkStatus();
+}
+
+absl::Status TraceAssembler::AddToken(const v1::GeneratedToken& token) {
+  TracedRun* run = trace_.FindRun(token.run());
+  if (run == nullptr) {
+    return absl::DataLossError(absl::StrCat("a token of run `", token.run(),
+                                            "` whose prompt was not sent"));
+  }
+  const auto next = static_cast<int64_t>(run->generated.size()) + 1;
+  if (token.step() != next) {
+    return absl::DataLossError(
+        absl::StrCat("run `", token.run(), "`: a token of step ", token.step(),
+                     " where that of step ", next, " was to come"));
+  }
+  run->generated.push_back({.id = token.id(),
+                            .text = token.text(),
+                            .log_probability = token.log_probability()});
   return absl::OkStatus();
 }
 
 absl::Status TraceAssembler::AddSummary(const v1::TraceSummary& summary) {
   has_summary_ = true;
-  trace_.summary = summary;
-  for (const v1::RunStatus& status : summary.runs()) {
-    bool known = false;
-    for (TracedRun& run : trace_.runs) {
-      if (run.label != status.run()) continue;
-      run.status = status;
-      known = true;
-    }
-    if (!known) {
-      return absl::DataLossError(absl::StrCat(
-          "the summary is of a run `", status.run(), "` that was not sent"));
-    }
-  }
-  if (static_cast<size_t>(summary.runs_size()) != trace_.runs.size()) {
-    return absl::DataLossError(absl::StrCat("the summary has the status of ",
-                                            summary.runs_size(), " of ",
-                                            trace_.runs.size(), " runs"));
-  }
-  return CheckCounts();
-}
-
-bool TraceAssembler::RunFailed(absl::string_view label) const {
-  const TracedRun* run = trace_.FindRun(label);
-  return run != nullptr && run->status.code() != 0;
-}
-
-// Only a failed run may owe tensors.
-absl::Status TraceAssembler::CheckCounts() const {
-  int32_t complete = 0;
-  int64_t complete_bytes = 0;
+  RETURN_IF_ERROR(TakeSummary(summary, &trace_));
+  CompleteTensors complete;
   for (const auto& [number, incoming] : incoming_) {
+    const v1::TensorDescriptor& tensor = incoming.tensor.descriptor;
     if (incoming.complete) {
-      ++complete;
-      complete_bytes += incoming.descriptor.size_bytes();
-    } else if (!RunFailed(incoming.descriptor.run())) {
-      return absl::DataLossError(absl::StrCat(
-          Describe(incoming.descriptor), " is short: ", incoming.received_bytes,
-          " of ", incoming.descriptor.size_bytes(), " bytes"));
+      ++complete.count;
+      complete.size_bytes += tensor.size_bytes();
+    } else if (!trace_.AnyFailed(tensor.run())) {
+      return absl::DataLossError(
+          absl::StrCat(Describe(tensor), " is short: ", incoming.received_bytes,
+                       " of ", tensor.size_bytes(), " bytes"));
     }
   }
-  bool any_failed = false;
-  for (const TracedRun& run : trace_.runs) any_failed |= run.status.code() != 0;
-  const v1::TraceSummary& summary = trace_.summary;
-  if (complete != summary.tensor_count() ||
-      (!any_failed && complete != trace_.header.tensor_count())) {
-    return absl::DataLossError(absl::StrCat(
-        complete, " tensors came; announced: ", trace_.header.tensor_count(),
-        ", sent according to the summary: ", summary.tensor_count()));
-  }
-  if (complete_bytes != summary.size_bytes()) {
-    return absl::DataLossError(
-        absl::StrCat(complete_bytes, " bytes of tensors came, ",
-                     summary.size_bytes(), " according to the summary"));
-  }
-  return absl::OkStatus();
+  return CheckAgainstSummary(complete, trace_);
 }
 
 absl::StatusOr<Trace> TraceAssembler::Finish() && {
@@ -259,9 +246,10 @@ absl::StatusOr<Trace> TraceAssembler::Finish() && {
         " bytes of tensors: nothing of it can be trusted"));
   }
   for (auto& [number, incoming] : incoming_) {
-    if (!incoming.complete || RunFailed(incoming.descriptor.run())) continue;
-    trace_.tensors.push_back({.descriptor = std::move(incoming.descriptor),
-                              .value = std::move(incoming.value)});
+    if (!incoming.complete) continue;
+    const std::string& run = incoming.tensor.descriptor.run();
+    if (!run.empty() && trace_.AnyFailed(run)) continue;
+    trace_.tensors.push_back(std::move(incoming.tensor));
   }
   return std::move(trace_);
 }

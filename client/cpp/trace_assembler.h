@@ -5,8 +5,10 @@
 #define PHITAP_CLIENT_CPP_TRACE_ASSEMBLER_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -21,10 +23,17 @@ namespace phitap::client {
 // Every error is DATA_LOSS and says which tensor or message is at fault: a
 // message out of order, a descriptor whose shape and bytes disagree, a chunk
 // out of place, a wrong or missing checksum, a count that does not fit. A
-// stream without its summary has failed. Thread-compatible.
+// stream without its summary has failed. Only a failed run or cell may owe
+// tensors, its own and those that are not of one run; where a run generates,
+// the header says how many there are at most. Thread-compatible.
 class TraceAssembler {
  public:
-  TraceAssembler() = default;
+  // Told of each tensor once it is complete; a run that fails later takes its
+  // tensors back.
+  using TensorCallback = std::function<void(const TracedTensor&)>;
+
+  explicit TraceAssembler(TensorCallback on_tensor = nullptr)
+      : on_tensor_(std::move(on_tensor)) {}
 
   // Takes the next message; copies the chunk's data to where it belongs.
   absl::Status Add(const ReceivedResponse& response);
@@ -43,8 +52,7 @@ class TraceAssembler {
 
   // A tensor on its way.
   struct Incoming {
-    v1::TensorDescriptor descriptor;
-    HostTensor value;
+    TracedTensor tensor;
     HostBuffer buffer;
     std::unique_ptr<XXH3_state_t, StateDeleter> hash;
     int64_t received_bytes = 0;
@@ -55,12 +63,12 @@ class TraceAssembler {
   absl::Status AddRun(const v1::RunTokens& run);
   absl::Status AddTensor(const v1::TensorDescriptor& descriptor);
   absl::Status AddChunk(const ReceivedResponse& response);
+  absl::Status AddToken(const v1::GeneratedToken& token);
   absl::Status AddSummary(const v1::TraceSummary& summary);
   absl::Status CheckDescriptor(const v1::TensorDescriptor& descriptor) const;
   absl::Status CloseTensor(const v1::TensorChunk& chunk, Incoming* incoming);
-  absl::Status CheckCounts() const;
-  bool RunFailed(absl::string_view label) const;
 
+  const TensorCallback on_tensor_;
   Trace trace_;
   bool has_header_ = false;
   bool has_summary_ = false;

@@ -1,15 +1,9 @@
 #include "client/cpp/trace_request.h"
 
+#include <utility>
+
 namespace phitap::client {
 namespace {
-
-std::string Text(absl::string_view text) { return std::string(text); }
-
-v1::Run Labelled(absl::string_view label) {
-  v1::Run run;
-  run.set_label(Text(label));
-  return run;
-}
 
 // Writes each kind of reduction into its message.
 struct ReductionWriter {
@@ -34,63 +28,21 @@ struct ReductionWriter {
   }
 };
 
-// Unlike a set without indices, an unset one means all.
-v1::Selection SelectionOf(const Read& read) {
-  v1::Selection selection;
-  if (read.positions) *selection.mutable_positions() = *read.positions;
-  selection.mutable_token_ids()->Add(read.token_ids.begin(),
-                                     read.token_ids.end());
-  if (read.heads) *selection.mutable_heads() = *read.heads;
-  if (read.features) *selection.mutable_features() = *read.features;
-  if (read.queries) *selection.mutable_queries() = *read.queries;
-  if (read.keys) *selection.mutable_keys() = *read.keys;
-  return selection;
-}
-
 }  // namespace
-
-v1::IndexSet Indices(absl::Span<const int32_t> indices) {
-  v1::IndexSet set;
-  set.mutable_indices()->Add(indices.begin(), indices.end());
-  return set;
-}
-
-v1::IndexSet IndicesFrom(int32_t start, int32_t stop) {
-  v1::IndexSet set;
-  v1::IndexRange* range = set.add_ranges();
-  range->set_start(start);
-  range->set_stop(stop);
-  return set;
-}
-
-v1::Run TextRun(absl::string_view text, absl::string_view label) {
-  v1::Run run = Labelled(label);
-  run.mutable_prompt()->set_text(Text(text));
-  return run;
-}
-
-v1::Run TokensRun(absl::Span<const int32_t> ids, absl::string_view label) {
-  v1::Run run = Labelled(label);
-  run.mutable_prompt()->mutable_tokens()->mutable_ids()->Add(ids.begin(),
-                                                             ids.end());
-  return run;
-}
-
-v1::Run ChatRun(const v1::Chat& chat, absl::string_view label) {
-  v1::Run run = Labelled(label);
-  *run.mutable_prompt()->mutable_chat() = chat;
-  return run;
-}
 
 v1::Capture ToCapture(const Read& read) {
   v1::Capture capture;
   capture.set_label(read.label);
   capture.set_hook_points(read.hook_points);
   for (const std::string& run : read.runs) capture.add_runs(run);
-  v1::Selection selection = SelectionOf(read);
-  if (selection.ByteSizeLong() > 0) *capture.mutable_selection() = selection;
+  if (auto selection = ToMessage(read.selection)) {
+    *capture.mutable_selection() = *std::move(selection);
+  }
+  capture.set_read_time(read.read_time);
   if (read.reduce) std::visit(ReductionWriter{&capture}, *read.reduce);
   capture.set_dtype(read.dtype);
+  capture.set_tensor_name(read.keep_as);
+  capture.set_node(read.node);
   return capture;
 }
 
@@ -100,6 +52,18 @@ v1::TraceRequest ToRequest(const TraceCall& call) {
   for (const v1::Run& run : call.runs) *request.add_runs() = run;
   for (const Read& read : call.captures) {
     *request.add_captures() = ToCapture(read);
+  }
+  for (const auto& [name, tensor] : call.constants) {
+    (*request.mutable_constants())[name] = ToMessage(tensor);
+  }
+  for (const Node& node : call.program) {
+    *request.mutable_program()->add_nodes() = ToMessage(node);
+  }
+  for (const Gradient& gradient : call.gradients) {
+    *request.add_gradients() = ToMessage(gradient);
+  }
+  for (const Sweep& sweep : call.sweeps) {
+    *request.add_sweeps() = ToMessage(sweep);
   }
   *request.mutable_options() = call.options;
   return request;

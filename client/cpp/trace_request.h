@@ -4,26 +4,21 @@
 #define PHITAP_CLIENT_CPP_TRACE_REQUEST_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
-#include "absl/strings/string_view.h"
-#include "absl/types/span.h"
-#include "phitap/v1/selection.pb.h"
+#include "client/cpp/edit.h"
+#include "client/cpp/metric.h"
+#include "client/cpp/program.h"
+#include "client/cpp/run.h"
+#include "client/cpp/selection.h"
+#include "client/cpp/sweep.h"
 #include "phitap/v1/trace.pb.h"
 
 namespace phitap::client {
-
-// Single indices; negative ones count from the end.
-v1::IndexSet Indices(absl::Span<const int32_t> indices);
-// [start, stop).
-v1::IndexSet IndicesFrom(int32_t start, int32_t stop);
-
-v1::Run TextRun(absl::string_view text, absl::string_view label = "");
-v1::Run TokensRun(absl::Span<const int32_t> ids, absl::string_view label = "");
-v1::Run ChatRun(const v1::Chat& chat, absl::string_view label = "");
 
 // What the server makes of a value before it sends it.
 struct WholeValue {};
@@ -42,24 +37,24 @@ struct Lens {
 using Reduce =
     std::variant<WholeValue, PositionMean, LastDimensionNorm, Largest, Lens>;
 
-// A value to read: `{.hook_points = "layers.*.layer_output"}`. Unset parts of
-// the selection mean all.
+// A value to read: `{.hook_points = "layers.*.layer_output"}`, or a node of
+// the program: `{.node = "norm"}`.
 struct Read {
   std::string hook_points;
   // Name in the answer; default the hook point's full name.
   std::string label;
   // Labels of runs; empty means all.
   std::vector<std::string> runs;
-  std::optional<v1::IndexSet> positions;
-  // Positions of these tokens, instead of `positions`.
-  std::vector<int32_t> token_ids;
-  std::optional<v1::IndexSet> heads;
-  std::optional<v1::IndexSet> features;
-  std::optional<v1::IndexSet> queries;
-  std::optional<v1::IndexSet> keys;
+  Selection selection;
+  // Unspecified means after the interventions there.
+  v1::ReadTime read_time = v1::READ_TIME_UNSPECIFIED;
   std::optional<Reduce> reduce;
   // Element type on the wire; unspecified means as computed.
   v1::DataType dtype = v1::DATA_TYPE_UNSPECIFIED;
+  // Keep it on the server under this name instead of sending it.
+  std::string keep_as;
+  // Instead of `hook_points`.
+  std::string node;
 };
 
 // A whole trace.
@@ -68,6 +63,11 @@ struct TraceCall {
   std::string model;
   std::vector<v1::Run> runs;
   std::vector<Read> captures;
+  // Tensors that edits and nodes name, sent once.
+  std::map<std::string, HostTensor> constants;
+  std::vector<Node> program;
+  std::vector<Gradient> gradients;
+  std::vector<Sweep> sweeps;
   v1::TraceOptions options;
 };
 

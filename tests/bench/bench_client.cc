@@ -44,7 +44,7 @@ double Seconds(const google::protobuf::Duration& duration) {
 v1::TraceRequest RequestOf(const json& asked) {
   client::Read read = {.hook_points = asked.at("hook_points")};
   if (asked.contains("positions")) {
-    read.positions =
+    read.selection.positions =
         client::Indices(asked.at("positions").get<std::vector<int32_t>>());
   }
   const auto ids = asked.at("ids").get<std::vector<int32_t>>();
@@ -83,7 +83,8 @@ absl::StatusOr<json> TimeTraces(const Client& client, const json& asked) {
     const absl::Time start = absl::Now();
     ASSIGN_OR_RETURN(
         const client::Trace trace,
-        client.Trace(request, {}, [&](const auto& p) { arrival.Note(p); }));
+        client.Trace(request, {},
+                     {.on_progress = [&](const auto& p) { arrival.Note(p); }}));
     answer["seconds"].push_back(absl::ToDoubleSeconds(absl::Now() - start));
     answer["compute_seconds"].push_back(Seconds(trace.summary.compute_time()));
     answer["stream_seconds"].push_back(arrival.seconds());

@@ -26,7 +26,7 @@ TEST(ParseCapture, TakesANameAndOptions) {
   ASSERT_THAT(read, IsOk());
   EXPECT_EQ(read->label, "end");
   EXPECT_EQ(read->hook_points, "layers.*.x");
-  EXPECT_THAT(read->positions->indices(), ElementsAre(-1));
+  EXPECT_THAT(read->selection.positions->indices(), ElementsAre(-1));
   const auto& lens = std::get<client::Lens>(*read->reduce);
   EXPECT_EQ(lens.k, 5);
   EXPECT_THAT(lens.token_ids, ElementsAre(7, 8));
@@ -43,9 +43,9 @@ TEST(ParseCapture, ReplacesDefaultsOneByOne) {
   const absl::StatusOr<Read> read =
       ParseCapture("x@token-ids=9@reduce=norm", defaults);
   ASSERT_THAT(read, IsOk());
-  EXPECT_THAT(read->heads->indices(), ElementsAre(1));
-  EXPECT_FALSE(read->positions.has_value());
-  EXPECT_THAT(read->token_ids, ElementsAre(9));
+  EXPECT_THAT(read->selection.heads->indices(), ElementsAre(1));
+  EXPECT_FALSE(read->selection.positions.has_value());
+  EXPECT_THAT(read->selection.token_ids, ElementsAre(9));
   EXPECT_TRUE(std::holds_alternative<client::LastDimensionNorm>(*read->reduce));
 }
 

@@ -22,9 +22,9 @@ class ClientTest : public testing::Test {
         Client::Connect({.address = server_.address()});
     if (!client.ok()) return client.status();
     return client->Trace(v1::TraceRequest(), options,
-                         [this](const TraceProgress& progress) {
+                         {.on_progress = [this](const TraceProgress& progress) {
                            progress_.push_back(progress);
-                         });
+                         }});
   }
 
   CannedServer server_;

@@ -16,7 +16,7 @@ TEST(ToJson, WritesNumbersAsNumbersAndEnumsByName) {
   tensor.set_size_bytes(7);
   EXPECT_EQ(ToJson(tensor).dump(),
             R"({"tensor":0,"label":"x","run":"","hook_point":"",)"
-            R"("dtype":"bf16","shape":[1099511627776],)"
+            R"("step":0,"dtype":"bf16","shape":[1099511627776],)"
             R"("dimension_names":[],"size_bytes":7,"part":""})");
 }
 

@@ -127,7 +127,7 @@ TEST_F(ServedClient, ReadsASelectionInItsOrder) {
              .captures = {{.hook_points = "logits", .label = "all"},
                           {.hook_points = "logits",
                            .label = "some",
-                           .positions = Indices({-1, 1}),
+                           .selection = {.positions = Indices({-1, 1})},
                            .features = IndicesFrom(10, 13)}}});
   ASSERT_THAT(trace, IsOk());
   const HostTensor& all = (*trace->Find({.label = "all"}))->value;
@@ -152,7 +152,7 @@ TEST_F(ServedClient, ReducesOnTheServer) {
             .reduce = LastDimensionNorm{}},
            {.hook_points = "layers.-1.layer_output",
             .label = "lens",
-            .positions = Indices({-1}),
+            .selection = {.positions = Indices({-1})},
             .reduce = Lens{.k = 1}},
            {.hook_points = "next_token_probs", .reduce = Largest{.k = 1}}}});
   ASSERT_THAT(trace, IsOk());

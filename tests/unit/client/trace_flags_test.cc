@@ -26,7 +26,7 @@ TEST(TraceFlags, MakeARunOfEveryPrompt) {
       Read({"-m", "demo", "-p", "[Hi, you]", "--prompt=-x", "-t", "1,5", "-c",
             "logits"});
   ASSERT_THAT(input, IsOk());
-  const v1::TraceRequest request = ToRequest(input->call);
+  const v1::TraceRequest& request = input->request;
   EXPECT_EQ(request.model(), "demo");
   ASSERT_EQ(request.runs_size(), 3);
   EXPECT_EQ(request.runs(0).prompt().text(), "[Hi, you]");
@@ -39,7 +39,7 @@ TEST(TraceFlags, ApplyToEveryCaptureThatDoesNotSayOtherwise) {
       Read({"-t", "1", "--positions", "-1,3:8", "-c", "a", "-c",
             "b@positions=0", "--dtype", "f32"});
   ASSERT_THAT(input, IsOk());
-  const v1::TraceRequest request = ToRequest(input->call);
+  const v1::TraceRequest& request = input->request;
   EXPECT_EQ(request.captures(0).selection().positions().ranges_size(), 2);
   EXPECT_THAT(request.captures(1).selection().positions().indices(),
               ElementsAre(0));
@@ -51,7 +51,7 @@ TEST(TraceFlags, HideAndPlaceTokensOfEveryPrompt) {
       Read({"-t", "1,2,3", "-p", "x", "-c", "logits", "--hide", "0,-1",
             "--position-ids", "0,1,1"});
   ASSERT_THAT(input, IsOk());
-  const v1::TraceRequest request = ToRequest(input->call);
+  const v1::TraceRequest& request = input->request;
   for (const v1::Run& run : request.runs()) {
     EXPECT_THAT(run.prompt().hidden_positions().indices(), ElementsAre(0, -1));
     EXPECT_THAT(run.prompt().position_ids(), ElementsAre(0, 1, 1));
@@ -62,8 +62,8 @@ TEST(TraceFlags, LabelCapturesWithoutANameByTheirText) {
   const absl::StatusOr<TraceInput> input =
       Read({"-t", "1", "-c", "logits@heads=0", "-c", "end=logits"});
   ASSERT_THAT(input, IsOk());
-  EXPECT_EQ(input->call.captures[0].label, "logits@heads=0");
-  EXPECT_EQ(input->call.captures[1].label, "end");
+  EXPECT_EQ(input->request.captures(0).label(), "logits@heads=0");
+  EXPECT_EQ(input->request.captures(1).label(), "end");
   EXPECT_THAT(input->is_named, ElementsAre(false, true));
 }
 
@@ -72,9 +72,9 @@ TEST(TraceFlags, ChooseNumericsAndAttention) {
       Read({"-t", "1", "-c", "x", "--numerics", "transformers", "--attention",
             "eager", "--isolate"});
   ASSERT_THAT(input, IsOk());
-  EXPECT_EQ(input->call.options.numerics(), v1::NUMERICS_TRANSFORMERS);
-  EXPECT_EQ(input->call.options.attention(), v1::ATTENTION_EAGER);
-  EXPECT_TRUE(input->call.options.isolate());
+  EXPECT_EQ(input->request.options().numerics(), v1::NUMERICS_TRANSFORMERS);
+  EXPECT_EQ(input->request.options().attention(), v1::ATTENTION_EAGER);
+  EXPECT_TRUE(input->request.options().isolate());
 }
 
 TEST(TraceFlags, NameTheFlagAtFault) {

@@ -65,7 +65,7 @@ struct SmallTrace {
 };
 
 TEST(RenderRuns, ShowsTheTokens) {
-  EXPECT_EQ(RenderRuns(SmallTrace().trace, Terminal()),
+  EXPECT_EQ(RenderRuns(SmallTrace().trace, v1::TraceRequest(), Terminal()),
             "small  causal, sdpa\n"
             "run 0, 3 tokens: When|·Mary|\\n\n");
 }

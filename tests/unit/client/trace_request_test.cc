@@ -44,7 +44,8 @@ TEST(ToCapture, LeavesOutASelectionOfEverything) {
 }
 
 TEST(ToCapture, KeepsASelectionOfNothing) {
-  EXPECT_TRUE(ToCapture({.hook_points = "logits", .positions = v1::IndexSet()})
+  EXPECT_TRUE(ToCapture({.hook_points = "logits",
+                         .selection = {.positions = v1::IndexSet()}})
                   .selection()
                   .has_positions());
 }
@@ -53,8 +54,8 @@ TEST(ToCapture, WritesSelections) {
   EXPECT_THAT(ToCapture({.hook_points = "x",
                          .label = "name",
                          .runs = {"a"},
-                         .positions = Indices({-1}),
-                         .heads = IndicesFrom(0, 2),
+                         .selection = {.positions = Indices({-1}),
+                                       .heads = IndicesFrom(0, 2)},
                          .dtype = v1::DATA_TYPE_F32}),
               EqualsProto(R"pb(
                 label: "name"
