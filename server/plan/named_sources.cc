@@ -48,6 +48,18 @@ absl::StatusOr<int> AddNamedConstant(const PlanParts& parts,
   return node;
 }
 
+absl::Status AddConstants(const PlanParts& parts) {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : parts.request.constants()) {
+    names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  for (const std::string& name : names) {
+    RETURN_IF_ERROR(AddNamedConstant(parts, name, "constants").status());
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<int> AddKeptTensor(const PlanParts& parts,
                                   absl::string_view name,
                                   absl::string_view field) {

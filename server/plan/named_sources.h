@@ -4,6 +4,7 @@
 #ifndef PHITAP_SERVER_PLAN_NAMED_SOURCES_H_
 #define PHITAP_SERVER_PLAN_NAMED_SOURCES_H_
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "server/plan/plan_parts.h"
@@ -15,6 +16,10 @@ namespace phitap {
 absl::StatusOr<int> AddNamedConstant(const PlanParts& parts,
                                      absl::string_view name,
                                      absl::string_view field);
+
+// Every constant, also those that nothing uses: one that is no tensor is an
+// error.
+absl::Status AddConstants(const PlanParts& parts);
 
 // A tensor kept on the server. NOT_FOUND against `field`, with the nearest
 // names.

@@ -28,11 +28,6 @@ absl::StatusOr<Shape> ResolveOperation(Operation& operation,
 absl::StatusOr<Shape> ReshapedTo(const Shape& from, const Shape& to,
                                  absl::string_view field);
 
-// How many inputs a function takes.
-int ArityOf(Function function);
-// "add", "jump_relu", …
-absl::string_view Name(Function function);
-
 }  // namespace phitap
 
 #endif  // PHITAP_SERVER_PLAN_NODE_SHAPES_H_

@@ -1,6 +1,5 @@
 #include "server/plan/plan_program.h"
 
-#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -278,19 +277,6 @@ class NodePlanner {
   const std::string field_;
   std::vector<int> inputs_;
 };
-
-// Those that nothing uses as well: a constant that is none is an error.
-absl::Status AddConstants(const PlanParts& parts) {
-  std::vector<std::string> names;
-  for (const auto& [name, tensor] : parts.request.constants()) {
-    names.push_back(name);
-  }
-  std::sort(names.begin(), names.end());
-  for (const std::string& name : names) {
-    RETURN_IF_ERROR(AddNamedConstant(parts, name, "constants").status());
-  }
-  return absl::OkStatus();
-}
 
 }  // namespace
 
