@@ -16,12 +16,17 @@
 
 namespace phitap {
 
-// Labels of a request's captures, given ones and those that default to a hook
-// point's full name. Together with run, hook point and part a label names one
-// tensor.
+// The label of gradient number `index`, given or by default.
+std::string GradientLabel(const v1::TraceRequest& request, int index);
+
+// Labels of a request's captures, gradients and sweeps, given ones and those
+// that default to a hook point's full name. Together with run, hook point, step
+// and part a label names one tensor.
 class CaptureLabels {
  public:
-  // Takes the given labels. INVALID_ARGUMENT for a repeated or too long one.
+  // Takes the labels that are known from the request alone: given ones, and the
+  // defaults of nodes, gradients and sweeps. INVALID_ARGUMENT for a repeated or
+  // too long one.
   absl::Status AddGiven(const v1::TraceRequest& request, const Limits& limits);
   // Takes the default label of `point`, read by the unlabelled `capture` in
   // `run`. INVALID_ARGUMENT if another capture has the name already.
@@ -29,7 +34,11 @@ class CaptureLabels {
                           absl::string_view run_label);
 
  private:
-  absl::flat_hash_map<std::string, int> given_;
+  absl::Status Take(const std::string& label, const std::string& given,
+                    const std::string& owner, const Limits& limits);
+
+  // Who has it: "captures[1]".
+  absl::flat_hash_map<std::string, std::string> given_;
   // By full name and run.
   absl::flat_hash_map<std::pair<std::string, int>, int> defaults_;
 };

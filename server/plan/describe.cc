@@ -10,8 +10,9 @@ v1::TensorDescriptor DescribeTensor(const TracePlan& plan, int tensor) {
   v1::TensorDescriptor descriptor;
   descriptor.set_tensor(tensor);
   descriptor.set_label(planned.label);
-  descriptor.set_run(plan.runs[planned.run].label);
-  descriptor.set_hook_point(FullName(planned.point));
+  if (planned.run >= 0) descriptor.set_run(plan.runs[planned.run].label);
+  if (planned.has_point) descriptor.set_hook_point(FullName(planned.point));
+  descriptor.set_step(planned.step);
   descriptor.set_part(planned.part);
   descriptor.set_dtype(WireType(planned.dtype));
   descriptor.set_size_bytes(planned.size_bytes);
@@ -32,13 +33,17 @@ v1::RunTokens DescribeTokens(const TracePlan& plan, int run) {
 
 v1::PlanTraceResponse DescribePlan(const TracePlan& plan) {
   v1::PlanTraceResponse response;
+  int64_t size_bytes = 0;
   for (size_t i = 0; i < plan.tensors.size(); ++i) {
+    if (!plan.tensors[i].kept_as.empty()) continue;
     *response.add_tensors() = DescribeTensor(plan, static_cast<int>(i));
+    size_bytes += plan.tensors[i].size_bytes;
   }
   for (size_t i = 0; i < plan.runs.size(); ++i) {
+    if (plan.runs[i].sweep >= 0) continue;
     *response.add_runs() = DescribeTokens(plan, static_cast<int>(i));
   }
-  response.set_size_bytes(plan.size_bytes);
+  response.set_size_bytes(size_bytes);
   response.set_token_layers(plan.token_layers);
   response.set_token_layers_full_depth(plan.token_layers_full_depth);
   response.set_numerics(WireNumerics(plan.numerics));

@@ -10,13 +10,15 @@
 
 namespace phitap {
 
-// Tensor number `tensor` of the plan.
+// Tensor number `tensor` of the plan. One of a node or a sweep has neither run
+// nor hook point.
 v1::TensorDescriptor DescribeTensor(const TracePlan& plan, int tensor);
 
 // Run number `run`; without the texts of its tokens.
 v1::RunTokens DescribeTokens(const TracePlan& plan, int run);
 
-// The whole plan; without the texts of tokens.
+// The whole plan: the tensors that would be sent (not those that are kept on
+// the server) and the caller's own runs; without the texts of tokens.
 v1::PlanTraceResponse DescribePlan(const TracePlan& plan);
 
 }  // namespace phitap

@@ -1,99 +1,80 @@
 #include "server/plan/plan_captures.h"
 
-#include <numeric>
-#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "server/base/field_error.h"
 #include "server/base/status_macros.h"
 #include "server/plan/capture_labels.h"
-#include "server/plan/plan_runs.h"
+#include "server/plan/node_capture.h"
 #include "server/plan/reach.h"
 #include "server/plan/reduction.h"
+#include "server/plan/resolved_capture.h"
 #include "server/plan/saturating.h"
-#include "server/plan/selection.h"
+#include "server/plan/shapes.h"
+#include "server/plan/tensor_name.h"
 #include "server/spec/quote.h"
 
 namespace phitap {
 namespace {
 
-// A capture as far as it is the same for every run.
-struct CaptureRequest {
-  int index = 0;
-  std::string field;  // "captures[2]"
-  const v1::Capture& capture;
-  const HookEntry& entry;
-  std::vector<HookPoint> points;
-  std::vector<int> runs;
-  CheckedSelection selection;
-  Reduction reduction;
-  std::optional<DType> wire_type;
-};
-
-// What a capture makes in one run, at each of its hook points.
-struct RunValue {
-  ResolvedSelection selection;
-  std::vector<TensorPart> parts;
-};
-
-int64_t Product(const std::vector<int64_t>& shape) {
-  return std::accumulate(shape.begin(), shape.end(), int64_t{1},
-                         SaturatingMultiply);
-}
-
-absl::Status TooManyBytes(const std::string& field, absl::string_view what,
-                          int64_t asked, int64_t allowed) {
-  return InvalidField({.field = field,
-                       .problem = absl::StrCat(what, " ", asked, " bytes"),
-                       .valid = absl::StrCat("at most ", allowed, " bytes")},
-                      absl::StatusCode::kResourceExhausted);
+std::string CaptureField(int index) {
+  return absl::StrCat("captures[", index, "]");
 }
 
 // Adds captures to a plan and holds the limits that they share.
 class CapturePlanner {
  public:
-  CapturePlanner(const v1::TraceRequest& request, const PlanContext& context,
-                 TracePlan& plan)
-      : request_(request), context_(context), plan_(plan) {}
+  CapturePlanner(const PlanParts& parts, const NodeIndex& nodes)
+      : parts_(parts), limits_(parts.context.limits), nodes_(nodes) {}
 
   absl::Status PlanAll() {
-    RETURN_IF_ERROR(CheckCount());
-    RETURN_IF_ERROR(labels_.AddGiven(request_, context_.limits));
-    ASSIGN_OR_RETURN(const RunIndex runs, IndexRuns(request_, context_.limits));
-    for (int i = 0; i < request_.captures_size(); ++i) {
-      RETURN_IF_ERROR(Plan(i, runs));
+    const v1::TraceRequest& request = parts_.request;
+    if (request.captures_size() > limits_.max_captures) {
+      return InvalidField(
+          {.field = "captures",
+           .problem = absl::StrCat(request.captures_size(), " captures"),
+           .valid = absl::StrCat("at most ", limits_.max_captures)});
     }
-    if (plan_.size_bytes <= context_.limits.max_response_bytes) {
-      return absl::OkStatus();
+    RETURN_IF_ERROR(labels_.AddGiven(request, limits_));
+    for (int i = 0; i < request.captures_size(); ++i) {
+      RETURN_IF_ERROR(Plan(i));
     }
-    return TooManyBytes("captures", "the answer would have", plan_.size_bytes,
-                        context_.limits.max_response_bytes);
+    return absl::OkStatus();
   }
 
  private:
-  absl::Status CheckCount() const {
-    if (request_.captures().empty()) {
-      return InvalidField({.field = "captures",
-                           .problem = "none given",
-                           .valid = "at least one capture"});
+  absl::Status Plan(int index) {
+    const v1::Capture& capture = parts_.request.captures(index);
+    const size_t first_tensor = parts_.plan.tensors.size();
+    if (!capture.node().empty()) {
+      RETURN_IF_ERROR(CountTensors(index, 1));
+      RETURN_IF_ERROR(AddNodeCapture(parts_, nodes_, index));
+    } else {
+      RETURN_IF_ERROR(PlanHookPoints(index));
     }
-    if (request_.captures_size() <= context_.limits.max_captures) {
-      return absl::OkStatus();
-    }
-    return InvalidField(
-        {.field = "captures",
-         .problem = absl::StrCat(request_.captures_size(), " captures"),
-         .valid = absl::StrCat("at most ", context_.limits.max_captures)});
+    if (capture.tensor_name().empty()) return absl::OkStatus();
+    return CheckKept(index, parts_.plan.tensors.size() - first_tensor);
   }
 
-  absl::Status Plan(int index, const RunIndex& runs) {
-    ASSIGN_OR_RETURN(const CaptureRequest capture, Resolve(index, runs));
-    RETURN_IF_ERROR(CheckTensorCount(capture));
+  absl::Status PlanHookPoints(int index) {
+    if (parts_.request.captures(index).hook_points().empty()) {
+      return InvalidField({.field = CaptureField(index),
+                           .problem = "names nothing to send back",
+                           .valid = "hook_points or node"});
+    }
+    ASSIGN_OR_RETURN(const ResolvedCapture capture,
+                     ResolveCapture(parts_, index));
     for (int run : capture.runs) {
-      ASSIGN_OR_RETURN(const RunValue value, PlanValue(capture, run));
+      ASSIGN_OR_RETURN(const CapturedValue value,
+                       ResolveValue(parts_, capture, run));
+      const int64_t per_point = static_cast<int64_t>(value.steps.size()) *
+                                PartCount(capture.reduction);
+      RETURN_IF_ERROR(CountTensors(
+          index, per_point * static_cast<int64_t>(capture.points.size())));
       for (HookPoint point : capture.points) {
         RETURN_IF_ERROR(AddPoint(capture, run, point, value));
       }
@@ -101,176 +82,143 @@ class CapturePlanner {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<CaptureRequest> Resolve(int index,
-                                         const RunIndex& runs) const {
-    const v1::Capture& capture = request_.captures(index);
-    const std::string field = absl::StrCat("captures[", index, "]");
-    ASSIGN_OR_RETURN(std::vector<HookPoint> points,
-                     ParseHookPoints(capture.hook_points(), context_.spec,
-                                     absl::StrCat(field, ".hook_points")));
-    const HookEntry& entry = EntryOf(points.front().hook);
-    ASSIGN_OR_RETURN(std::vector<int> read, RunsOf(capture, runs, field));
-    ASSIGN_OR_RETURN(
-        CheckedSelection selection,
-        CheckedSelection::Create(capture.selection(), entry, context_.spec,
-                                 absl::StrCat(field, ".selection")));
-    ASSIGN_OR_RETURN(Reduction reduction,
-                     PlanReduction(capture, entry, context_.spec, field));
-    ASSIGN_OR_RETURN(const std::optional<DType> wire_type,
-                     PlanWireType(capture, entry, field));
-    return CaptureRequest{.index = index,
-                          .field = field,
-                          .capture = capture,
-                          .entry = entry,
-                          .points = std::move(points),
-                          .runs = std::move(read),
-                          .selection = std::move(selection),
-                          .reduction = std::move(reduction),
-                          .wire_type = wire_type};
-  }
-
-  absl::StatusOr<std::vector<int>> RunsOf(const v1::Capture& capture,
-                                          const RunIndex& runs,
-                                          const std::string& field) const {
-    std::vector<int> read;
-    if (capture.runs().empty()) {
-      read.resize(plan_.runs.size());
-      std::iota(read.begin(), read.end(), 0);
-    }
-    absl::flat_hash_set<int> seen;
-    for (int i = 0; i < capture.runs_size(); ++i) {
-      const std::string path = absl::StrCat(field, ".runs[", i, "]");
-      ASSIGN_OR_RETURN(const int run, FindRun(runs, capture.runs(i), path));
-      if (!seen.insert(run).second) {
-        return InvalidField(
-            {.field = path,
-             .problem = absl::StrCat("run ", Quoted(capture.runs(i)),
-                                     " is named twice"),
-             .valid = "each run at most once"});
-      }
-      read.push_back(run);
-    }
-    return read;
-  }
-
   // Before the tensors are made.
-  absl::Status CheckTensorCount(const CaptureRequest& capture) {
-    tensor_count_ += static_cast<int64_t>(capture.points.size()) *
-                     static_cast<int64_t>(capture.runs.size()) *
-                     PartCount(capture.reduction);
-    if (tensor_count_ <= context_.limits.max_tensors) return absl::OkStatus();
+  absl::Status CountTensors(int index, int64_t count) {
+    tensor_count_ += count;
+    if (tensor_count_ <= limits_.max_tensors) return absl::OkStatus();
     return InvalidField(
-        {.field = capture.field,
+        {.field = CaptureField(index),
          .problem =
              absl::StrCat("brings the answer to ", tensor_count_, " tensors"),
-         .valid = absl::StrCat("at most ", context_.limits.max_tensors)});
+         .valid = absl::StrCat("at most ", limits_.max_tensors)});
   }
 
-  absl::StatusOr<RunValue> PlanValue(const CaptureRequest& capture, int run) {
-    const PlannedRun& planned = plan_.runs[run];
-    RunValue value;
-    ASSIGN_OR_RETURN(value.selection, capture.selection.ResolveFor(planned));
-    const SelectedValue selected = {
-        .hook = capture.entry.hook,
-        .dtype = ValueType(capture.entry.hook, context_.compute_dtype),
-        .shape = ShapeOf(capture.entry, value.selection, planned)};
-    RETURN_IF_ERROR(CheckValueBytes(capture, selected, planned));
-    ASSIGN_OR_RETURN(value.parts, PlanParts(capture.reduction, selected,
-                                            capture.wire_type, capture.field));
-    return value;
-  }
-
-  int64_t SizeIn(const PlannedRun& run, Dimension dimension) const {
-    return SizeOf(dimension, context_.spec,
-                  static_cast<int64_t>(run.ids.size()));
-  }
-
-  std::vector<int64_t> ShapeOf(const HookEntry& entry,
-                               const ResolvedSelection& selection,
-                               const PlannedRun& run) const {
-    std::vector<int64_t> shape;
-    for (size_t axis = 0; axis < entry.dimensions.size(); ++axis) {
-      const std::vector<int64_t>* kept = KeptIndices(selection, entry, axis);
-      shape.push_back(kept == nullptr ? SizeIn(run, entry.dimensions[axis])
-                                      : static_cast<int64_t>(kept->size()));
+  absl::Status CheckKept(int index, size_t tensor_count) {
+    const std::string& name = parts_.request.captures(index).tensor_name();
+    const std::string field = CaptureField(index) + ".tensor_name";
+    RETURN_IF_ERROR(CheckTensorName(name, field));
+    if (!parts_.context.find_tensor) {
+      return InvalidField({.field = field,
+                           .problem = "this server keeps no tensors",
+                           .valid = "unset"},
+                          absl::StatusCode::kFailedPrecondition);
     }
-    return shape;
+    if (tensor_count != 1) {
+      return InvalidField({.field = field,
+                           .problem = absl::StrCat("the capture makes ",
+                                                   tensor_count, " tensors"),
+                           .valid = "one run, hook point, step and part"});
+    }
+    const DType dtype = parts_.plan.tensors.back().dtype;
+    if (dtype != DType::kF32 && dtype != DType::kF16 && dtype != DType::kBF16) {
+      return InvalidField(
+          {.field = field,
+           .problem = absl::StrCat("the tensor is of ", Name(dtype)),
+           .valid = "floating-point values"});
+    }
+    const auto [found, is_new] = kept_.emplace(name, index);
+    if (is_new) return absl::OkStatus();
+    return InvalidField(
+        {.field = field,
+         .problem = absl::StrCat(Quoted(name), " is kept by captures[",
+                                 found->second, "] as well"),
+         .valid = "a name of its own for each capture"});
   }
 
-  absl::Status CheckValueBytes(const CaptureRequest& capture,
-                               const SelectedValue& selected,
-                               const PlannedRun& run) const {
-    // Columns are made whether they are selected or not.
-    std::vector<int64_t> made = selected.shape;
-    made.back() = SizeIn(run, capture.entry.dimensions.back());
-    const int64_t made_bytes =
-        SaturatingMultiply(Product(made), SizeInBytes(selected.dtype));
-    const int64_t allowed = context_.limits.max_value_bytes;
-    if (made_bytes <= allowed) return absl::OkStatus();
-    return TooManyBytes(
-        capture.field,
-        absl::StrCat(capture.entry.name, " of run ", Quoted(run.label),
-                     " has, before selection of columns and reduction,"),
-        made_bytes, allowed);
+  absl::Status CountIndices(const ResolvedCapture& capture,
+                            const SelectedPart& part) {
+    index_count_ += IndexCount(part.selection) + IndexCount(capture.reduction) +
+                    static_cast<int64_t>(part.steps.steps.size() +
+                                         part.steps.token_ids.size());
+    if (index_count_ <= limits_.max_selected_indices) return absl::OkStatus();
+    return InvalidField(
+        {.field = capture.field,
+         .problem = absl::StrCat("brings the request to ", index_count_,
+                                 " selected indices and token ids"),
+         .valid = absl::StrCat("at most ", limits_.max_selected_indices)});
   }
 
-  absl::Status AddPoint(const CaptureRequest& capture, int run, HookPoint point,
-                        const RunValue& value) {
+  absl::Status AddPoint(const ResolvedCapture& capture, int run,
+                        HookPoint point, const CapturedValue& value) {
+    TracePlan& plan = parts_.plan;
     if (capture.capture.label().empty()) {
       RETURN_IF_ERROR(
-          labels_.AddDefault(capture.index, point, run, plan_.runs[run].label));
+          labels_.AddDefault(capture.index, point, run, plan.runs[run].label));
     }
-    index_count_ += IndexCount(value.selection) + IndexCount(capture.reduction);
-    if (index_count_ > context_.limits.max_selected_indices) {
-      return InvalidField(
-          {.field = capture.field,
-           .problem = absl::StrCat("brings the request to ", index_count_,
-                                   " selected indices and token ids"),
-           .valid =
-               absl::StrCat("at most ", context_.limits.max_selected_indices)});
+    RETURN_IF_ERROR(CountIndices(capture, value.part));
+    PlannedCapture planned = {
+        .point = point,
+        .read_at = ReadPoint(point),
+        .run = run,
+        .time = capture.time,
+        .selection = value.part.selection,
+        .steps = {},
+        .step_token_ids = value.part.steps.token_ids,
+        .reduction = capture.reduction,
+        .first_tensor = static_cast<int>(plan.tensors.size())};
+    for (const CapturedStep& step : value.steps) {
+      planned.steps.push_back(step.step);
+      for (const TensorPart& part : step.parts) {
+        AddTensor(capture, part,
+                  {.run = run, .point = point, .step = step.step});
+      }
     }
-    plan_.captures.push_back(
-        {.point = point,
-         .read_at = ReadPoint(point),
-         .run = run,
-         .selection = value.selection,
-         .reduction = capture.reduction,
-         .first_tensor = static_cast<int>(plan_.tensors.size())});
-    for (const TensorPart& part : value.parts) {
-      AddTensor(capture, run, point, part);
-    }
+    plan.captures.push_back(std::move(planned));
     return absl::OkStatus();
   }
 
-  void AddTensor(const CaptureRequest& capture, int run, HookPoint point,
-                 const TensorPart& part) {
+  // `tensor` says already where the value comes from.
+  void AddTensor(const ResolvedCapture& capture, const TensorPart& part,
+                 PlannedTensor tensor) {
     const std::string& label = capture.capture.label();
-    const int64_t size_bytes =
-        SaturatingMultiply(Product(part.shape), SizeInBytes(part.dtype));
-    plan_.tensors.push_back({.label = label.empty() ? FullName(point) : label,
-                             .run = run,
-                             .point = point,
-                             .part = part.name,
-                             .dtype = part.dtype,
-                             .shape = part.shape,
-                             .dimension_names = part.dimension_names,
-                             .size_bytes = size_bytes});
-    plan_.size_bytes = SaturatingAdd(plan_.size_bytes, size_bytes);
+    tensor.label = label.empty() ? FullName(tensor.point) : label;
+    tensor.part = part.name;
+    tensor.dtype = part.dtype;
+    tensor.shape = part.shape;
+    tensor.dimension_names = part.dimension_names;
+    tensor.size_bytes = SaturatingMultiply(SaturatingElements(part.shape),
+                                           SizeInBytes(part.dtype));
+    tensor.kept_as = capture.capture.tensor_name();
+    TracePlan& plan = parts_.plan;
+    plan.size_bytes = SaturatingAdd(plan.size_bytes, tensor.size_bytes);
+    plan.tensors.push_back(std::move(tensor));
   }
 
-  const v1::TraceRequest& request_;
-  const PlanContext& context_;
-  TracePlan& plan_;
+  const PlanParts& parts_;
+  const Limits& limits_;
+  const NodeIndex& nodes_;
   CaptureLabels labels_;
+  // Captures by the name that they are kept under.
+  absl::flat_hash_map<std::string, int> kept_;
   int64_t tensor_count_ = 0;
   int64_t index_count_ = 0;
 };
 
 }  // namespace
 
-absl::Status PlanCaptures(const v1::TraceRequest& request,
-                          const PlanContext& context, TracePlan& plan) {
-  return CapturePlanner(request, context, plan).PlanAll();
+absl::Status PlanCaptures(const PlanParts& parts, const NodeIndex& nodes) {
+  return CapturePlanner(parts, nodes).PlanAll();
+}
+
+absl::Status CheckAnswer(const PlanParts& parts) {
+  const Limits& limits = parts.context.limits;
+  const int64_t tensor_count = static_cast<int64_t>(parts.plan.tensors.size());
+  if (tensor_count > limits.max_tensors) {
+    return InvalidField(
+        {.field = "TraceRequest",
+         .problem =
+             absl::StrCat("the answer would have ", tensor_count, " tensors"),
+         .valid = absl::StrCat("at most ", limits.max_tensors)});
+  }
+  if (parts.plan.size_bytes <= limits.max_response_bytes) {
+    return absl::OkStatus();
+  }
+  return InvalidField(
+      {.field = "captures",
+       .problem = absl::StrCat("the answer would have ", parts.plan.size_bytes,
+                               " bytes"),
+       .valid = absl::StrCat("at most ", limits.max_response_bytes, " bytes")},
+      absl::StatusCode::kResourceExhausted);
 }
 
 }  // namespace phitap

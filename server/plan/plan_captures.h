@@ -4,18 +4,20 @@
 #define PHITAP_SERVER_PLAN_PLAN_CAPTURES_H_
 
 #include "absl/status/status.h"
-#include "phitap/v1/trace.pb.h"
-#include "server/plan/plan_context.h"
-#include "server/plan/trace_plan.h"
+#include "server/plan/plan_parts.h"
+#include "server/plan/plan_program.h"
 
 namespace phitap {
 
-// Fills in captures, tensors and size_bytes of a plan whose runs are there:
-// capture by capture, within it run by run, within it in forward order.
-// INVALID_ARGUMENT names the field; RESOURCE_EXHAUSTED where bytes are over a
-// limit.
-absl::Status PlanCaptures(const v1::TraceRequest& request,
-                          const PlanContext& context, TracePlan& plan);
+// Adds captures, outputs (for nodes) and their tensors to a plan whose runs and
+// program are there: capture by capture, within it run by run, within it in
+// forward order, within it step by step. INVALID_ARGUMENT names the field;
+// RESOURCE_EXHAUSTED where a value's bytes are over the limit.
+absl::Status PlanCaptures(const PlanParts& parts, const NodeIndex& nodes);
+
+// RESOURCE_EXHAUSTED where the answer is larger than the server allows; once
+// all tensors are there.
+absl::Status CheckAnswer(const PlanParts& parts);
 
 }  // namespace phitap
 

@@ -8,6 +8,7 @@
 #include "server/base/field_error.h"
 #include "server/base/status_macros.h"
 #include "server/plan/index_set.h"
+#include "server/plan/plan_generation.h"
 #include "server/plan/prompt_tokens.h"
 #include "server/spec/quote.h"
 
@@ -183,7 +184,13 @@ absl::StatusOr<std::vector<PlannedRun>> PlanRuns(
     ASSIGN_OR_RETURN(PlannedRun run,
                      PlanRun(prompt, LabelOf(request, i), ids[origin],
                              context.spec, PromptField(i)));
-    total_tokens += static_cast<int64_t>(run.ids.size());
+    if (request.runs(i).has_generation()) {
+      ASSIGN_OR_RETURN(
+          run.generation,
+          PlanGeneration(request.runs(i).generation(), run, context,
+                         absl::StrCat("runs[", i, "].generation")));
+    }
+    total_tokens += static_cast<int64_t>(run.ids.size()) + PassCount(run) - 1;
     RETURN_IF_ERROR(CheckTokenTotal(total_tokens, context.limits));
     runs.push_back(std::move(run));
   }

@@ -1,4 +1,5 @@
-// The runs of a request: labels, tokens, hidden positions, position ids.
+// The runs of a request: labels, tokens, hidden positions, position ids,
+// generation.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef PHITAP_SERVER_PLAN_PLAN_RUNS_H_
 #define PHITAP_SERVER_PLAN_PLAN_RUNS_H_
@@ -31,7 +32,7 @@ absl::StatusOr<int> FindRun(const RunIndex& runs, absl::string_view label,
 absl::Status CheckLabel(const std::string& label, const Limits& limits,
                         absl::string_view field);
 
-// Every run, its reach not yet filled in.
+// Every run of the caller's, its reach not yet filled in.
 absl::StatusOr<std::vector<PlannedRun>> PlanRuns(
     const v1::TraceRequest& request, const PlanContext& context);
 

@@ -1,8 +1,20 @@
 #include "server/plan/plan_trace.h"
 
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "server/base/field_error.h"
 #include "server/base/status_macros.h"
+#include "server/plan/edited_part.h"
+#include "server/plan/expand_sweeps.h"
+#include "server/plan/forward_order.h"
 #include "server/plan/plan_captures.h"
+#include "server/plan/plan_gradients.h"
+#include "server/plan/plan_groups.h"
+#include "server/plan/plan_interventions.h"
+#include "server/plan/plan_program.h"
 #include "server/plan/plan_runs.h"
+#include "server/plan/program_builder.h"
 #include "server/plan/reach.h"
 #include "server/plan/refuse_unknown.h"
 #include "server/plan/wire_type.h"
@@ -10,12 +22,58 @@
 namespace phitap {
 namespace {
 
-void CountTokenLayers(const ModelSpec& spec, TracePlan& plan) {
-  for (const PlannedRun& run : plan.runs) {
-    const int64_t token_count = static_cast<int64_t>(run.ids.size());
-    plan.token_layers += TokenLayers(run.reach, token_count);
-    plan.token_layers_full_depth += spec.num_layers * token_count;
+absl::Status CheckAsksForSomething(const v1::TraceRequest& request) {
+  const bool generates =
+      std::any_of(request.runs().begin(), request.runs().end(),
+                  [](const v1::Run& run) { return run.has_generation(); });
+  if (generates || !request.captures().empty() ||
+      !request.gradients().empty() || !request.sweeps().empty()) {
+    return absl::OkStatus();
   }
+  return InvalidField(
+      {.field = "captures",
+       .problem = "none given",
+       .valid = "at least one capture, gradient, sweep or run that generates"});
+}
+
+// Scores and probabilities can be written in EAGER alone, in which every run of
+// the request is computed then.
+absl::Status ChooseAttention(const v1::TraceRequest& request, TracePlan& plan) {
+  for (const PlannedWrite& write : plan.writes) {
+    if (!IsPattern(write.point.hook)) continue;
+    if (request.options().attention() == v1::ATTENTION_SDPA) {
+      return InvalidField(
+          {.field = "options.attention",
+           .problem = absl::StrCat("ATTENTION_SDPA makes no ",
+                                   EntryOf(write.point.hook).name, ", which ",
+                                   write.field, " edits"),
+           .valid = "ATTENTION_EAGER or unset"});
+    }
+    plan.attention = Attention::kEager;
+    return absl::OkStatus();
+  }
+  return absl::OkStatus();
+}
+
+// What is asked of the runs, lowered to nodes, writes, captures and tensors.
+absl::Status PlanAsks(const v1::TraceRequest& request,
+                      const PlanContext& context, TracePlan& plan) {
+  ASSIGN_OR_RETURN(const RunIndex runs, IndexRuns(request, context.limits));
+  ASSIGN_OR_RETURN(const ExpandedSweeps sweeps,
+                   ExpandSweeps(request, context, runs, plan));
+  ProgramBuilder builder(context, plan);
+  const PlanParts parts = {.request = request,
+                           .context = context,
+                           .runs = runs,
+                           .plan = plan,
+                           .builder = builder};
+  ASSIGN_OR_RETURN(const NodeIndex nodes, PlanProgram(parts));
+  RETURN_IF_ERROR(PlanInterventions(parts, nodes, sweeps.cells));
+  RETURN_IF_ERROR(ChooseAttention(request, plan));
+  RETURN_IF_ERROR(PlanCaptures(parts, nodes));
+  RETURN_IF_ERROR(PlanGradients(parts, nodes));
+  RETURN_IF_ERROR(PlanSweepMetrics(parts, nodes, sweeps.grids));
+  return CheckAnswer(parts);
 }
 
 }  // namespace
@@ -24,18 +82,21 @@ absl::StatusOr<std::shared_ptr<const TracePlan>> PlanTrace(
     const v1::TraceRequest& request, const PlanContext& context) {
   RETURN_IF_ERROR(RefuseUnknown(request, ""));
   auto plan = std::make_shared<TracePlan>();
+  const v1::TraceOptions& options = request.options();
   plan->model = context.model;
-  plan->numerics = FromWire(request.options().numerics());
-  plan->attention = FromWire(request.options().attention());
-  plan->isolate = request.options().isolate();
-  plan->report_progress = request.options().report_progress();
+  plan->numerics = FromWire(options.numerics());
+  plan->attention = FromWire(options.attention());
+  plan->longrope_cache = FromWire(options.longrope_cache());
+  plan->isolate = options.isolate();
+  plan->report_progress = options.report_progress();
   ASSIGN_OR_RETURN(plan->runs, PlanRuns(request, context));
-  RETURN_IF_ERROR(PlanCaptures(request, context, *plan));
+  RETURN_IF_ERROR(CheckAsksForSomething(request));
+  RETURN_IF_ERROR(PlanAsks(request, context, *plan));
+  PlaceReads(*plan);
+  RETURN_IF_ERROR(PlanGroups(context, *plan));
   PlanReach(context.spec, *plan);
+  RETURN_IF_ERROR(CountWorkingBytes(context, *plan));
   CountTokenLayers(context.spec, *plan);
-  for (int run = 0; run < static_cast<int>(plan->runs.size()); ++run) {
-    plan->groups.push_back({.runs = {run}});
-  }
   return plan;
 }
 

@@ -1,6 +1,10 @@
 #include "server/plan/reach.h"
 
 #include <algorithm>
+#include <optional>
+#include <variant>
+
+#include "server/plan/plan_generation.h"
 
 namespace phitap {
 namespace {
@@ -31,7 +35,15 @@ class PositionSet {
   std::vector<bool> marked_;
 };
 
-// Gathers what the captures of one run need.
+// A value that something asks of a run.
+struct Demand {
+  int run = 0;
+  HookPoint read_at;
+  // Unset means all.
+  const std::optional<std::vector<int64_t>>* positions = nullptr;
+};
+
+// Gathers what is asked of one run.
 class RunReach {
  public:
   explicit RunReach(int64_t token_count)
@@ -44,20 +56,20 @@ class RunReach {
     layer_count_ = std::max(layer_count_, layer_count);
   }
 
-  // Adds the positions of a capture; after the last Deepen.
-  void Add(const PlannedCapture& capture) {
-    const Stage stage = StageOf(capture.read_at.hook);
+  // Adds the positions of a demand; after the last Deepen.
+  void Add(const Demand& demand) {
+    const Stage stage = StageOf(demand.read_at.hook);
     if (stage <= Stage::kKeysValues) return;
-    if (stage == Stage::kTail && capture.read_at.layer + 1 < layer_count_) {
+    if (stage == Stage::kTail && demand.read_at.layer + 1 < layer_count_) {
       return;
     }
-    for (PositionSet* set : SetsOf(stage)) {
-      if (capture.read_at.hook == Hook::kNextTokenProbs) {
-        set->Add(token_count_ - 1);
-      } else {
-        set->Add(capture.selection.positions);
-      }
-    }
+    if (demand.read_at.hook == Hook::kNextTokenProbs) return AddNextToken();
+    for (PositionSet* set : SetsOf(stage)) set->Add(*demand.positions);
+  }
+
+  // Adds what the next token is chosen from.
+  void AddNextToken() {
+    for (PositionSet* set : SetsOf(Stage::kHead)) set->Add(token_count_ - 1);
   }
 
   Reach Take(Numerics numerics) {
@@ -96,6 +108,32 @@ class RunReach {
   PositionSet head_;
 };
 
+Demand DemandOf(const RunRead& read) {
+  return {.run = read.run,
+          .read_at = read.read_at,
+          .positions = &read.selection.positions};
+}
+
+// What captures, nodes and gradients ask for in the prompt's pass.
+std::vector<Demand> DemandsOf(const TracePlan& plan) {
+  std::vector<Demand> demands;
+  for (const PlannedCapture& capture : plan.captures) {
+    if (capture.steps.front() != 0) continue;
+    demands.push_back({.run = capture.run,
+                       .read_at = capture.read_at,
+                       .positions = &capture.selection.positions});
+  }
+  for (const ProgramNode& node : plan.nodes) {
+    if (const auto* read = std::get_if<RunRead>(&node.operation)) {
+      demands.push_back(DemandOf(*read));
+    } else if (const auto* gradient =
+                   std::get_if<GradientValue>(&node.operation)) {
+      demands.push_back(DemandOf(gradient->with_respect_to));
+    }
+  }
+  return demands;
+}
+
 // Layers that must be computed for a value.
 int LayerCount(HookPoint read_at, const ModelSpec& spec) {
   switch (StageOf(read_at.hook)) {
@@ -127,19 +165,40 @@ HookPoint ReadPoint(HookPoint point) {
 }
 
 void PlanReach(const ModelSpec& spec, TracePlan& plan) {
+  const std::vector<Demand> demands = DemandsOf(plan);
   std::vector<RunReach> reaches;
   reaches.reserve(plan.runs.size());
   for (const PlannedRun& run : plan.runs) {
     reaches.emplace_back(static_cast<int64_t>(run.ids.size()));
+    if (!run.generation.has_value()) continue;
+    reaches.back().Deepen(static_cast<int>(spec.num_layers));
+    reaches.back().AddNextToken();
   }
-  for (const PlannedCapture& capture : plan.captures) {
-    reaches[capture.run].Deepen(LayerCount(capture.read_at, spec));
+  for (const Demand& demand : demands) {
+    reaches[demand.run].Deepen(LayerCount(demand.read_at, spec));
   }
-  for (const PlannedCapture& capture : plan.captures) {
-    reaches[capture.run].Add(capture);
-  }
+  for (const Demand& demand : demands) reaches[demand.run].Add(demand);
   for (size_t i = 0; i < reaches.size(); ++i) {
     plan.runs[i].reach = reaches[i].Take(plan.numerics);
+  }
+}
+
+void CountTokenLayers(const ModelSpec& spec, TracePlan& plan) {
+  plan.token_layers = 0;
+  plan.token_layers_full_depth = 0;
+  const auto count = [&](const PlannedRun& run) {
+    const int64_t token_count = static_cast<int64_t>(run.ids.size());
+    plan.token_layers += TokenLayers(run.reach, token_count);
+    plan.token_layers_full_depth += spec.num_layers * token_count;
+  };
+  for (const PlannedRun& run : plan.runs) {
+    count(run);
+    const int64_t generated = (PassCount(run) - 1) * spec.num_layers;
+    plan.token_layers += generated;
+    plan.token_layers_full_depth += generated;
+  }
+  for (const GradientPass& pass : plan.gradient_passes) {
+    count(plan.runs[pass.run]);
   }
 }
 

@@ -29,10 +29,16 @@ Stage StageOf(Hook hook);
 // Where the value of `point` is read: see PlannedCapture::read_at.
 HookPoint ReadPoint(HookPoint point);
 
-// Fills in the reach of every run of `plan` from its captures. In numerics
-// kTransformers whatever is needed of tail, norm and head is needed for all
-// positions: their library calls are made with all of them.
+// Fills in the reach of every run of `plan`: what its captures, the nodes'
+// reads and gradients (once PlaceReads has placed them) and the choice of the
+// next token need. Writes ask for nothing themselves. In numerics kTransformers
+// whatever is needed of tail, norm and head is needed for all positions: their
+// library calls are made with all of them.
 void PlanReach(const ModelSpec& spec, TracePlan& plan);
+
+// Fills in token_layers and token_layers_full_depth: every run's passes, as
+// many as there can be, and those of gradients.
+void CountTokenLayers(const ModelSpec& spec, TracePlan& plan);
 
 // Layers × tokens: a token counts in each layer that it goes through to the
 // end; one that stops after its keys and values does not.

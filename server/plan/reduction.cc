@@ -220,7 +220,7 @@ int64_t IndexCount(const Reduction& reduction) {
   return lens == nullptr ? 0 : static_cast<int64_t>(lens->token_ids.size());
 }
 
-absl::StatusOr<std::vector<TensorPart>> PlanParts(
+absl::StatusOr<std::vector<TensorPart>> ReducedParts(
     const Reduction& reduction, const SelectedValue& value,
     std::optional<DType> wire_type, absl::string_view field) {
   const TensorPart whole = {.dtype = wire_type.value_or(value.dtype),

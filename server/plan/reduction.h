@@ -58,7 +58,7 @@ int64_t IndexCount(const Reduction& reduction);
 
 // The tensors of one value, in the order of PlannedCapture::first_tensor.
 // INVALID_ARGUMENT where top_k asks for more than the value has.
-absl::StatusOr<std::vector<TensorPart>> PlanParts(
+absl::StatusOr<std::vector<TensorPart>> ReducedParts(
     const Reduction& reduction, const SelectedValue& value,
     std::optional<DType> wire_type, absl::string_view field);
 

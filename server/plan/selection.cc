@@ -1,5 +1,6 @@
 #include "server/plan/selection.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -7,6 +8,7 @@
 #include "server/base/field_error.h"
 #include "server/base/status_macros.h"
 #include "server/plan/index_set.h"
+#include "server/plan/plan_generation.h"
 #include "server/spec/quote.h"
 
 namespace phitap {
@@ -168,14 +170,65 @@ absl::StatusOr<std::vector<int64_t>> CheckedSelection::PositionsOfTokens(
        .valid = "ids that are in the prompt of every run that is read"});
 }
 
-absl::StatusOr<ResolvedSelection> CheckedSelection::ResolveFor(
+bool CheckedSelection::HasTokenOf(const PlannedRun& run) const {
+  return std::any_of(run.ids.begin(), run.ids.end(),
+                     [&](int32_t id) { return token_ids_.contains(id); });
+}
+
+bool CheckedSelection::NumbersPositions() const {
+  return selection_->has_positions() || selection_->has_queries();
+}
+
+absl::StatusOr<StepSelection> CheckedSelection::GivenSteps(
     const PlannedRun& run) const {
+  const int passes = PassCount(run);
+  const std::string field = field_ + ".steps";
+  const Axis axis = {
+      .size = passes,
+      .extent = absl::StrCat("the ", passes, passes == 1 ? " pass" : " passes",
+                             " of run ", Quoted(run.label),
+                             run.generation.has_value()
+                                 ? " (its last token is never read)"
+                                 : ", which does not generate")};
+  ASSIGN_OR_RETURN(std::vector<int64_t> indices,
+                   ResolveIndices(selection_->steps(), axis, field));
+  std::sort(indices.begin(), indices.end());
+  StepSelection steps = {.prompt = indices.front() == 0};
+  steps.steps.assign(indices.begin() + (steps.prompt ? 1 : 0), indices.end());
+  if (static_cast<int>(steps.steps.size()) == passes - 1 && passes > 1) {
+    steps.every_step = true;
+    steps.steps.clear();
+  }
+  if (steps.prompt || !NumbersPositions()) return steps;
+  return InvalidField(
+      {.field = field,
+       .problem = "leaves the prompt out, whose positions are selected",
+       .valid = "steps with 0, or no positions and queries"});
+}
+
+absl::StatusOr<StepSelection> CheckedSelection::ResolveSteps(
+    const PlannedRun& run) const {
+  StepSelection steps = {.every_step =
+                             PassCount(run) > 1 && !NumbersPositions()};
+  if (selection_->has_steps()) {
+    ASSIGN_OR_RETURN(steps, GivenSteps(run));
+  }
+  if (token_ids_.empty() || !steps.has_generated()) return steps;
+  steps.token_ids.assign(token_ids_.begin(), token_ids_.end());
+  std::sort(steps.token_ids.begin(), steps.token_ids.end());
+  // A token may be generated that the prompt lacks.
+  steps.prompt = steps.prompt && HasTokenOf(run);
+  return steps;
+}
+
+absl::StatusOr<ResolvedSelection> CheckedSelection::ResolveIn(
+    const PlannedRun& run, bool in_prompt) const {
   ResolvedSelection resolved;
   for (size_t axis = 0; axis < entry_->dimensions.size(); ++axis) {
     const Chooser* chooser = ChooserOf(*entry_, axis);
     if (chooser == nullptr) continue;
     const bool by_token = chooser == &kPositions && !token_ids_.empty();
-    if (!by_token && !(selection_->*chooser->is_set)()) continue;
+    if (by_token ? !in_prompt : !(selection_->*chooser->is_set)()) continue;
     const Axis bounds = AxisFor(*entry_, axis, *spec_, run);
     ASSIGN_OR_RETURN(
         std::vector<int64_t> indices,
@@ -186,6 +239,24 @@ absl::StatusOr<ResolvedSelection> CheckedSelection::ResolveFor(
     resolved.*chooser->indices = std::move(indices);
   }
   return resolved;
+}
+
+absl::StatusOr<ResolvedSelection> CheckedSelection::ResolveFor(
+    const PlannedRun& run) const {
+  if (selection_->has_steps()) {
+    return InvalidField({.field = field_ + ".steps",
+                         .problem = "values of runs are the prompt's",
+                         .valid = "unset"});
+  }
+  return ResolveIn(run, true);
+}
+
+absl::StatusOr<SelectedPart> CheckedSelection::ResolvePart(
+    const PlannedRun& run) const {
+  SelectedPart part;
+  ASSIGN_OR_RETURN(part.steps, ResolveSteps(run));
+  ASSIGN_OR_RETURN(part.selection, ResolveIn(run, part.steps.prompt));
+  return part;
 }
 
 const std::vector<int64_t>* KeptIndices(const ResolvedSelection& selection,

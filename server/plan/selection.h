@@ -1,4 +1,4 @@
-// Which part of a value a capture reads, in plain indices.
+// Which part of a value is read or edited, in plain indices.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef PHITAP_SERVER_PLAN_SELECTION_H_
 #define PHITAP_SERVER_PLAN_SELECTION_H_
@@ -17,7 +17,14 @@
 
 namespace phitap {
 
-// The selection of one capture, checked as far as it is the same for every run.
+// A part of a run's value, and the passes that it is taken from.
+struct SelectedPart {
+  // Of the prompt's pass.
+  ResolvedSelection selection;
+  StepSelection steps;
+};
+
+// A selection, checked as far as it is the same for every run.
 // Thread-compatible.
 class CheckedSelection {
  public:
@@ -30,15 +37,26 @@ class CheckedSelection {
                                                  const ModelSpec& spec,
                                                  absl::string_view field);
 
-  // The indices that it keeps in one run. A dimension that is kept whole and in
-  // order is left unset. INVALID_ARGUMENT names the field and the run.
+  // The indices that it keeps in the prompt's pass of one run; `steps` must be
+  // unset. A dimension that is kept whole and in order is left unset.
+  // INVALID_ARGUMENT names the field and the run.
   absl::StatusOr<ResolvedSelection> ResolveFor(const PlannedRun& run) const;
+  // The same with the passes that it takes part in, as `steps` says or leaves
+  // open. Queries of scores and probabilities stand for positions.
+  absl::StatusOr<SelectedPart> ResolvePart(const PlannedRun& run) const;
 
  private:
   CheckedSelection(const v1::Selection& selection, const HookEntry& entry,
                    const ModelSpec& spec, absl::string_view field);
+  bool HasTokenOf(const PlannedRun& run) const;
+  // Whether it chooses among the prompt's positions by their number.
+  bool NumbersPositions() const;
   absl::StatusOr<std::vector<int64_t>> PositionsOfTokens(
       const PlannedRun& run) const;
+  absl::StatusOr<StepSelection> ResolveSteps(const PlannedRun& run) const;
+  absl::StatusOr<StepSelection> GivenSteps(const PlannedRun& run) const;
+  absl::StatusOr<ResolvedSelection> ResolveIn(const PlannedRun& run,
+                                              bool in_prompt) const;
 
   const v1::Selection* selection_;
   const HookEntry* entry_;

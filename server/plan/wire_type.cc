@@ -59,4 +59,9 @@ Attention FromWire(v1::Attention attention) {
                                           : Attention::kSdpa;
 }
 
+LongropeCache FromWire(v1::LongropeCache cache) {
+  return cache == v1::LONGROPE_CACHE_KEEP ? LongropeCache::kKeep
+                                          : LongropeCache::kRecompute;
+}
+
 }  // namespace phitap

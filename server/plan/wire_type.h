@@ -24,6 +24,9 @@ v1::Attention WireAttention(Attention attention);
 // Unspecified is kSdpa.
 Attention FromWire(v1::Attention attention);
 
+// Unspecified is kRecompute.
+LongropeCache FromWire(v1::LongropeCache cache);
+
 }  // namespace phitap
 
 #endif  // PHITAP_SERVER_PLAN_WIRE_TYPE_H_

@@ -35,7 +35,9 @@ Refusal Reduced(const std::string& hook_points, const std::string& reduction,
 
 const Refusal kRefusals[] = {
     Captures("", "captures: none given; valid: at least one capture"),
-    Captures("captures {}", "captures[0].hook_points: no hook point is named"),
+    Captures("captures {}",
+             "captures[0]: names nothing to send back; valid: hook_points or "
+             "node"),
     Capture("layers.4.layer_output", "",
             "captures[0].hook_points: layer 4 is past the last; valid: 0 to 3"),
     Capture("layers.0.layer_ouput", "",
