@@ -192,6 +192,185 @@ TEST_P(Steps, ShareAWaveWithPromptsAndAskForLess) {
   }
 }
 
+// Changes one place, wherever the rows have it, and records everything.
+class EditingHooks final : public RecordingHooks {
+ public:
+  struct Place {
+    HookPoint point;
+    int64_t position = 0;  // of the query for scores and probabilities
+    int64_t key = 0;       // there
+    double value = 0.0;
+  };
+  EditingHooks(int64_t key_count, const Place& place)
+      : RecordingHooks({key_count}, [](Hook) { return true; }), place_(place) {}
+
+  at::Tensor Visit(HookPoint point, at::Tensor value,
+                   const TokenLayout& layout) override {
+    const auto& positions = layout.rows[0].positions;
+    const auto at =
+        std::find(positions.begin(), positions.end(), place_.position);
+    if (point == place_.point && at != positions.end()) {
+      value = value.clone();
+      value.select(0, at - positions.begin()).fill_(place_.value);
+      ++edit_count;
+    }
+    return RecordingHooks::Visit(point, value, layout);
+  }
+
+  at::Tensor VisitPattern(HookPoint point, const PatternBlock& block,
+                          at::Tensor value) override {
+    const int64_t query = place_.position - block.first_query;
+    if (point == place_.point && 0 <= query && query < block.query_count) {
+      value = value.clone();
+      value.select(1, query).select(1, place_.key).fill_(place_.value);
+      ++edit_count;
+    }
+    return RecordingHooks::VisitPattern(point, block, value);
+  }
+
+  int edit_count = 0;
+
+ private:
+  const Place place_;
+};
+
+// The edited run at once and in steps.
+void ExpectSameEdited(const Phi3& model, const Prompt& prompt,
+                      const std::vector<Step>& steps,
+                      const EditingHooks::Place& place,
+                      const ForwardOptions& options) {
+  EditingHooks whole(prompt.token_count(), place);
+  const ForwardRow row = prompt.Row();
+  model.Forward({&row, 1}, options, whole);
+  EXPECT_EQ(whole.edit_count, 1);
+  Course course{.prompt = prompt,
+                .steps = steps,
+                .whole = whole.records(),
+                .cache = KeyValueCache(model.spec())};
+  int edit_count = 0;
+  for (const Step& step : steps) {
+    EditingHooks hooks(step.end, place);
+    const ForwardRow part = RowOf(prompt, step, &course.cache);
+    model.Forward({&part, 1}, options, hooks);
+    ExpectPart(hooks.records(), 0, course, step);
+    edit_count += hooks.edit_count;
+  }
+  EXPECT_EQ(edit_count, 1);
+}
+
+TEST_P(Steps, GoOnFromEditedKeysValuesAndPatterns) {
+  const Prompt prompt = RandomPrompt(*model_, 90, random_);
+  const std::vector<Step> steps = {{0, 35},  {35, 50}, {50, 51}, {51, 70},
+                                   {70, 71}, {71, 72}, {72, 90}};
+  for (const Hook hook : {Hook::kAttentionKeys, Hook::kAttentionValues}) {
+    for (const double value : {0.5, std::nan(""), HUGE_VAL}) {
+      const EditingHooks::Place place{
+          .point = {hook, 0}, .position = Draw(40, 89), .value = value};
+      ExpectSameEdited(*model_, prompt, steps, place, {});
+      ExpectSameEdited(*model_, prompt, steps, place,
+                       {.attention = ForwardAttention::kEager});
+    }
+  }
+  for (const Hook hook :
+       {Hook::kAttentionScores, Hook::kAttentionProbabilities}) {
+    for (int i = 0; i < 3; ++i) {
+      const int64_t query = Draw(36, 89);
+      ExpectSameEdited(*model_, prompt, steps,
+                       {.point = {hook, 0},
+                        .position = query,
+                        .key = query - Draw(0, 7),
+                        .value = 0.75},
+                       {.attention = ForwardAttention::kEager});
+    }
+  }
+}
+
+// A window over several tiles, so that tiles begin past the first key.
+std::unique_ptr<Phi3> ModelWithWindow(int64_t window, DType dtype) {
+  const TempFolder folder;
+  nlohmann::json config = TinyConfig(TinyKind::kWindow);
+  config["sliding_window"] = window;
+  SeededCheckpoint(config, {.dtype = dtype}).Write(folder);
+  return Phi3::Load(Checkpoint::Open(folder.path()).value(), dtype).value();
+}
+
+TEST(WindowedSteps, ShowTheBitsOfTheRunAtOnceAtEveryWidth) {
+  at::set_num_threads(2);
+  std::mt19937 random(5);
+  for (const int64_t window : {1, 2, 31, 32, 33, 34, 40, 64, 65, 100}) {
+    const auto model = ModelWithWindow(window, DType::kBF16);
+    const Prompt prompt = RandomPrompt(*model, 240, random);
+    std::vector<Step> steps = {{0, 1}};
+    while (steps.back().end < 240) {
+      const int64_t end = steps.back().end;
+      const int64_t count = random() % 3 == 0 ? 1 + random() % 90 : 1;
+      steps.push_back({end, std::min<int64_t>(240, end + count)});
+    }
+    for (const auto attention :
+         {ForwardAttention::kSdpa, ForwardAttention::kEager}) {
+      ExpectSameEdited(*model, prompt, steps,
+                       {.point = {Hook::kAttentionKeys, 0},
+                        .position = 130,
+                        .value = std::nan("")},
+                       {.attention = attention});
+    }
+    ExpectSameEdited(
+        *model, prompt, steps,
+        {.point = {Hook::kAttentionScores, 0}, .position = 201, .key = 201},
+        {.attention = ForwardAttention::kEager});
+  }
+}
+
+TEST(WindowedSteps, KeepNoMoreThanTheWindowNeeds) {
+  constexpr int64_t kWindow = 70;
+  const auto model = ModelWithWindow(kWindow, DType::kF32);
+  const ModelSpec& spec = model->spec();
+  const int64_t position_bytes =
+      spec.num_layers * 2 * spec.num_kv_heads * spec.head_dim * 4;
+  std::mt19937 random(3);
+  const Prompt prompt = RandomPrompt(*model, 500, random);
+  KeyValueCache cache(spec);
+  NoHooks hooks;
+  for (int64_t begin = 0; begin < 500;) {
+    const int64_t end = begin == 0 ? 300 : begin + 1;
+    const ForwardRow row = RowOf(prompt, {begin, end}, &cache);
+    model->Forward({&row, 1}, {}, hooks);
+    EXPECT_LE(cache.size_bytes(), (kWindow + 62) * position_bytes) << end;
+    begin = end;
+  }
+  EXPECT_EQ(cache.length(), 500);
+}
+
+TEST(KeyValueCache, BelongsToARunAsFarAsItHasCome) {
+  const auto model = TinyModel(TinyKind::kGroupedQueries, DType::kF32);
+  std::mt19937 random(1);
+  const Prompt prompt = RandomPrompt(*model, 20, random);
+  KeyValueCache cache(model->spec());
+  EXPECT_EQ(cache.size_bytes(), 0);
+  NoHooks hooks;
+  for (const auto numerics :
+       {ForwardNumerics::kCausal, ForwardNumerics::kTransformers}) {
+    const ForwardOptions options{.numerics = numerics};
+    const auto forward = [&](const Step& step) {
+      const ForwardRow row = RowOf(prompt, step, &cache);
+      model->Forward({&row, 1}, options, hooks);
+    };
+    forward({0, 12});
+    EXPECT_EQ(cache.length(), 12);
+    EXPECT_GT(cache.size_bytes(), 0);
+    EXPECT_THROW(forward({11, 14}), c10::Error);
+    EXPECT_THROW(forward({13, 14}), c10::Error);
+    EXPECT_THROW(forward({0, 12}), c10::Error);
+    EXPECT_EQ(cache.length(), 12);
+    cache.Clear();
+    EXPECT_EQ(cache.length(), 0);
+    EXPECT_EQ(cache.size_bytes(), 0);
+    forward({0, 3});
+    EXPECT_EQ(cache.length(), 3);
+    cache.Clear();
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Kinds, Steps,
     testing::Combine(
