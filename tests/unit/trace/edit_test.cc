@@ -161,7 +161,6 @@ TEST(EditedMatrix, CopiesOnceForAllWritesOfAVisit) {
 }
 
 TEST(EditedMatrix, KeepsTheBitsOfAValueThatIsOnlyMoved) {
-  const PromptTokens prompt(10);
   const PlannedWrite write = WriteAt(Hook::kMlpNeurons);
   // Every pattern of 16 bits, NaNs with their payloads too.
   const at::Tensor moved = at::arange(5 * 20, at::TensorOptions(at::kInt))
@@ -170,7 +169,7 @@ TEST(EditedMatrix, KeepsTheBitsOfAValueThatIsOnlyMoved) {
                                .view(at::kBFloat16)
                                .view({5, 20});
   EditedMatrix matrix(RandomLines({20}, at::kBFloat16));
-  matrix.Put(PartOf(write, SparseRow(), prompt.sequence()), moved);
+  matrix.Put(PartOf(write, SparseRow(), PromptTokens(10).sequence()), moved);
   EXPECT_TRUE(SameBytes(matrix.value().narrow(0, 3, 5), moved));
 }
 
@@ -292,9 +291,8 @@ TEST(PartsOf, TakesTheStepsThatAreSelectedOneByOne) {
 }
 
 TEST(PartsOf, FindsNothingWhereNoSelectedPositionIsHeld) {
-  const PromptTokens prompt(10);
   EXPECT_THAT(PartsOf(WriteAt(Hook::kLayerOutput, {.positions = Indices{4, 7}}),
-                      SparseRow(), prompt.sequence()),
+                      SparseRow(), PromptTokens(10).sequence()),
               IsEmpty());
 }
 
