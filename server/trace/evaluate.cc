@@ -278,6 +278,9 @@ class Evaluation {
 at::Tensor Evaluate(const ProgramNode& node,
                     absl::Span<const at::Tensor> inputs,
                     const EvaluationRules& rules) {
+  TORCH_CHECK(rules.graph == ForwardGraph::kNone ||
+                  rules.numerics == ForwardNumerics::kTransformers,
+              node.field, ": only the library's arithmetic can be recorded");
   return std::visit(Evaluation(node, inputs, rules), node.operation);
 }
 
