@@ -1,6 +1,9 @@
 #include "server/trace/generation.h"
 
+#include <c10/util/Exception.h>
+
 #include <algorithm>
+#include <utility>
 
 #include "server/base/status_macros.h"
 #include "server/trace/sampler.h"
@@ -30,23 +33,26 @@ Generation::Generation(const Setting& setting)
   }
 }
 
-bool Generation::Recomputes() const {
-  if (setting_.longrope_cache != LongropeCache::kRecompute || pass_ == 0) {
-    return false;
-  }
-  const auto largest_of = [](auto begin, auto end) {
-    return *std::max_element(begin, end);
-  };
-  const Rotary& rotary = setting_.rotary;
-  return rotary.TakesLongFactors(
-             largest_of(position_ids_.begin(), position_ids_.end())) &&
-         !rotary.TakesLongFactors(
-             largest_of(position_ids_.begin(), position_ids_.end() - 1));
+bool Generation::TakesLong(int64_t count) const {
+  return setting_.rotary.TakesLongFactors(
+      *std::max_element(position_ids_.begin(), position_ids_.begin() + count));
+}
+
+bool Generation::CrossedBetween(int64_t before, int64_t after) const {
+  return !TakesLong(before) && TakesLong(after);
 }
 
 ForwardRow Generation::NextRow() {
   const auto length = static_cast<int64_t>(ids_.size());
-  const bool whole = pass_ == 0 || Recomputes();
+  const bool recomputes =
+      pass_ > 0 && setting_.longrope_cache == LongropeCache::kRecompute &&
+      CrossedBetween(length - 1, length);
+  const bool again = std::exchange(under_way_, true);
+  TORCH_CHECK(!again || setting_.longrope_cache == LongropeCache::kRecompute ||
+                  !CrossedBetween(prompt_length(), length),
+              "a forward failed, and the cached keys, which keep their "
+              "rotation, cannot be computed again");
+  const bool whole = pass_ == 0 || recomputes || again;
   if (whole) cache_.Clear();
   const int64_t first = whole ? 0 : length - 1;
   return {
@@ -68,6 +74,7 @@ absl::StatusOr<Generation::Step> Generation::Advance(const at::Tensor& logits,
   const int step = pass_ + 1;
   ASSIGN_OR_RETURN(const ChosenToken chosen,
                    ChooseToken(logits, *setting_.run.generation, step));
+  under_way_ = false;
   ids_.push_back(chosen.id);
   position_ids_.push_back(position_ids_.back() + 1);
   pass_ = step;

@@ -39,8 +39,10 @@ class Generation {
   int pass() const { return pass_; }
   // The prompt and the tokens so far.
   const std::vector<int32_t>& ids() const { return ids_; }
-  // What the pass asks of the model; spans last until Advance. May be called
-  // again after a forward that failed.
+  // What the pass asks of the model; spans last until Advance. Called again
+  // after a forward that failed, it asks for the whole sequence, since the cache
+  // may be half filled; throws c10::Error where that is not the same (kKeep,
+  // once both kinds of factors are in use).
   ForwardRow NextRow();
 
   // What a pass led to.
@@ -53,7 +55,10 @@ class Generation {
   absl::StatusOr<Step> Advance(const at::Tensor& logits, int run);
 
  private:
-  bool Recomputes() const;
+  // Whether a sequence of the first `count` tokens takes the long factors.
+  bool TakesLong(int64_t count) const;
+  // Whether it does after so many tokens, and did not before.
+  bool CrossedBetween(int64_t before, int64_t after) const;
   FinishReason ReasonToEnd(int32_t id) const;
   int64_t prompt_length() const {
     return static_cast<int64_t>(setting_.run.ids.size());
@@ -64,6 +69,8 @@ class Generation {
   std::vector<int32_t> ids_;
   std::vector<int64_t> position_ids_;
   KeyValueCache cache_;
+  // Whether a forward was asked for that has not led to Advance.
+  bool under_way_ = false;
   // Where tail, norm and head go in the next pass.
   std::vector<int64_t> tail_positions_;
   std::vector<int64_t> norm_positions_;

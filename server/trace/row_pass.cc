@@ -1,5 +1,7 @@
 #include "server/trace/row_pass.h"
 
+#include <c10/util/Exception.h>
+
 #include <algorithm>
 #include <variant>
 
@@ -57,6 +59,10 @@ RowPass NextPass(const WaveRow& row, NodeValues& values) {
     pass.sequence.ids = pass.generation->ids();
     pass.step = pass.generation->pass();
   }
+  TORCH_CHECK(pass.step == 0 || pass.forward.first_position > 0 ||
+                  parts.latches.empty(),
+              "a run with a latch cannot be computed again: what held at each "
+              "of its tokens is not known any more");
   for (const int read : parts.reads) {
     const bool takes_part = pass.step == 0 || ReadsEveryPass(plan.nodes[read]);
     if (takes_part && values.memory().nodes().Alive(read)) {

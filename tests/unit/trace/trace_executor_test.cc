@@ -101,12 +101,11 @@ class TraceExecutorTest : public testing::Test {
 
   std::vector<absl::Status> RunAll(const Plan& plan,
                                    const std::shared_ptr<KeepingSink>& sink) {
+    const std::shared_ptr<TraceMemory> memory = executor_->Begin(plan);
     std::vector<WaveRow> rows;
     for (int run = 0; run < static_cast<int>(plan->runs.size()); ++run) {
-      rows.push_back({.plan = plan,
-                      .run = run,
-                      .sink = sink,
-                      .memory = executor_->Begin(plan)});
+      rows.push_back(
+          {.plan = plan, .run = run, .sink = sink, .memory = memory});
     }
     std::vector<absl::Status> statuses;
     for (RowOutcome& outcome : executor_->Run(rows)) {

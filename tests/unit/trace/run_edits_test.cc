@@ -1,0 +1,332 @@
+// What edits do to runs, and what they leave alone.
+#include <ATen/Parallel.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/mean.h>
+#include <ATen/ops/stack.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "server/spec/hook_point.h"
+#include "tests/support/status_matchers.h"
+#include "tests/unit/trace/engine.h"
+
+namespace phitap {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Two prompts of the same length and what is asked of both.
+std::string TwoRuns(const std::string& interventions,
+                    const std::string& captures) {
+  return absl::StrCat("runs { label: 'clean' prompt { ", PromptOf(9, 1),
+                      " } } runs { label: 'edited' prompt { ", PromptOf(9, 2),
+                      " } ", interventions, " } ", captures);
+}
+
+class RunEdits : public testing::Test {
+ protected:
+  Engine engine_{{}};
+};
+
+constexpr char kOutputs[] = R"pb(
+  captures { label: 'out' hook_points: 'layers.0.layer_output' }
+  captures { label: 'logits' hook_points: 'logits' }
+)pb";
+
+TEST_F(RunEdits, PatchFromARunInTheSameWave) {
+  const Traced traced =
+      engine_.Run(TwoRuns(R"pb(
+                            interventions {
+                              hook_points: 'layers.0.layer_output'
+                              selection { positions { indices: -1 } }
+                              set { value { run { run: 'clean' } } }
+                            })pb",
+                          kOutputs));
+  EXPECT_EQ(traced.wave_count, 1);
+  const at::Tensor clean = traced.Value("out", "clean");
+  const at::Tensor edited = traced.Value("out", "edited");
+  EXPECT_TRUE(at::equal(edited[8], clean[8]));
+  EXPECT_FALSE(at::equal(edited[7], clean[7]));
+  const at::Tensor plain =
+      engine_.Run(TwoRuns("", kOutputs)).Value("out", "edited");
+  EXPECT_TRUE(at::equal(edited.narrow(0, 0, 8), plain.narrow(0, 0, 8)));
+}
+
+TEST_F(RunEdits, PatchAChainOfRunsThatStandsInTheOppositeOrder) {
+  std::string request;
+  for (int run = 5; run >= 0; --run) {
+    absl::StrAppend(&request, "runs { label: 'r", run, "' prompt { ",
+                    PromptOf(6, run + 1), " } ");
+    if (run > 0) {
+      absl::StrAppend(&request,
+                      "interventions { hook_points: 'layers.1.mlp_output' "
+                      "selection { positions { indices: 3 } } set { value { "
+                      "run { run: 'r",
+                      run - 1, "' } } } }");
+    }
+    absl::StrAppend(&request, " } ");
+  }
+  absl::StrAppend(&request,
+                  "captures { label: 'out' hook_points: "
+                  "'layers.1.mlp_output' }");
+  const Traced traced = engine_.Run(request);
+  EXPECT_EQ(traced.wave_count, 1);
+  for (int run = 1; run < 6; ++run) {
+    EXPECT_TRUE(at::equal(traced.Value("out", absl::StrCat("r", run))[3],
+                          traced.Value("out", "r0")[3]))
+        << run;
+  }
+}
+
+TEST_F(RunEdits, PatchFromALaterLayerOfARunThatIsComputedBefore) {
+  const Traced traced = engine_.Run(
+      TwoRuns(R"pb(
+                interventions {
+                  hook_points: 'layers.0.layer_output'
+                  selection { positions { indices: 2 } }
+                  set {
+                    value {
+                      run {
+                        run: 'clean'
+                        hook_point: 'layers.1.layer_output'
+                        selection { positions { indices: 5 } }
+                      }
+                    }
+                  }
+                })pb",
+              R"pb(
+                captures { label: 'out' hook_points: 'layers.0.layer_output' }
+                captures { label: 'late' hook_points: 'layers.1.layer_output' }
+              )pb"));
+  EXPECT_EQ(traced.wave_count, 2);
+  EXPECT_TRUE(at::equal(traced.Value("out", "edited")[2],
+                        traced.Value("late", "clean")[5]));
+}
+
+TEST_F(RunEdits, ApplyInTheOrderOfTheRequest) {
+  const std::string add = R"pb(
+    interventions {
+      hook_points: 'layers.0.layer_output'
+      add { value { number: 1 } }
+    })pb";
+  const std::string scale = R"pb(
+    interventions {
+      hook_points: 'layers.0.layer_output'
+      scale { value { number: 3 } }
+    })pb";
+  const at::Tensor plain =
+      engine_.Run(TwoRuns("", kOutputs)).Value("out", "edited");
+  EXPECT_TRUE(at::equal(
+      engine_.Run(TwoRuns(add + scale, kOutputs)).Value("out", "edited"),
+      (plain + 1) * 3));
+  EXPECT_TRUE(at::equal(
+      engine_.Run(TwoRuns(scale + add, kOutputs)).Value("out", "edited"),
+      plain * 3 + 1));
+}
+
+TEST_F(RunEdits, AreSeenByWhatReadsAfterThemAndNotByWhatReadsBefore) {
+  const Traced traced = engine_.Run(TwoRuns(
+      R"pb(
+        interventions {
+          hook_points: 'layers.0.mlp_output'
+          add { value { number: 2 } }
+        })pb",
+      R"pb(
+        captures { label: 'after' hook_points: 'layers.0.mlp_output' }
+        captures {
+          label: 'before'
+          hook_points: 'layers.0.mlp_output'
+          read_time: READ_TIME_BEFORE
+        }
+      )pb"));
+  const at::Tensor before = traced.Value("before", "edited");
+  EXPECT_TRUE(at::equal(traced.Value("after", "edited"), before + 2));
+  EXPECT_TRUE(at::equal(traced.Value("after", "clean"),
+                        traced.Value("before", "clean")));
+}
+
+TEST_F(RunEdits, SetToTheMeanOverRuns) {
+  const std::string request =
+      absl::StrCat("runs { label: 'a' prompt { ", PromptOf(7, 1),
+                   " } } runs { label: 'b' prompt { ", PromptOf(7, 2),
+                   " } } runs { label: 'c' prompt { ", PromptOf(7, 3), " } ",
+                   R"pb(
+        interventions {
+          hook_points: 'layers.1.attention_output'
+          set { value { mean_of_runs { runs: 'a' runs: 'b' } } }
+        } }
+                             captures { label: 'out' hook_points: 'layers.1.attention_output' }
+      )pb");
+  const Traced traced = engine_.Run(request);
+  EXPECT_TRUE(at::allclose(
+      traced.Value("out", "c"),
+      (traced.Value("out", "a") + traced.Value("out", "b")) / 2, 1e-6, 1e-7));
+}
+
+TEST_F(RunEdits, OfARunThatFailsFailWhatNeedsItAndNothingElse) {
+  const std::string request =
+      absl::StrCat(TwoRuns(R"pb(
+                             interventions {
+                               hook_points: 'layers.1.layer_output'
+                               set { value { run { run: 'clean' } } }
+                             })pb",
+                           kOutputs),
+                   "runs { label: 'other' prompt { ", PromptOf(5, 3), " } }");
+  const auto plan = engine_.Plan(request);
+  ASSERT_THAT(plan, IsOk());
+  TracePlan broken = **plan;
+  for (PlannedCapture& capture : broken.captures) {
+    // No planner makes such a plan: the capture throws.
+    if (capture.run == 0 && capture.point.layer == 0) {
+      capture.selection.features = {0, engine_.spec().hidden_size};
+    }
+  }
+  const Traced traced =
+      engine_.Run(std::make_shared<const TracePlan>(std::move(broken)));
+  EXPECT_EQ(traced.outcomes.at(0).status.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(traced.outcomes.at(1).status,
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("run \"clean\", which it reads, failed")));
+  EXPECT_THAT(traced.outcomes.at(2).status, IsOk());
+  EXPECT_TRUE(at::equal(traced.Value("logits", "other"),
+                        engine_.Run(request).Value("logits", "other")));
+}
+
+// --- Every hook point ---
+
+bool IsAfter(HookPoint point, HookPoint edited) {
+  const auto key = [](HookPoint p) {
+    const int layer = p.hook >= Hook::kFinalNormOutput ? 1 << 20 : p.layer;
+    return std::tuple(layer, static_cast<int>(p.hook));
+  };
+  return key(point) > key(edited);
+}
+
+class EveryPoint : public testing::TestWithParam<Hook> {};
+
+TEST_P(EveryPoint, ChangesWhatFollowsAndKeepsTheBitsOfWhatComesBefore) {
+  Engine engine({});
+  const HookPoint edited{.hook = GetParam(),
+                         .layer = HasLayer(GetParam()) ? 1 : -1};
+  const std::string name = FullName(edited);
+  std::string captures = "options { attention: ATTENTION_EAGER }";
+  std::vector<HookPoint> points;
+  for (const HookEntry& entry : HookCatalogue()) {
+    for (int layer :
+         HasLayer(entry.hook) ? std::vector<int>{0, 1} : std::vector<int>{-1}) {
+      points.push_back({.hook = entry.hook, .layer = layer});
+      absl::StrAppend(&captures, " captures { hook_points: '",
+                      FullName(points.back()), "' }");
+    }
+  }
+  const bool pattern = GetParam() == Hook::kAttentionScores ||
+                       GetParam() == Hook::kAttentionProbabilities;
+  const std::string edit =
+      absl::StrCat("interventions { hook_points: '", name, "' selection { ",
+                   pattern ? "queries { indices: 6 } keys { indices: 2 }"
+                   : GetParam() == Hook::kAttentionQueries ||
+                           GetParam() == Hook::kAttentionKeys
+                       ? "positions { indices: 6 } features { indices: 1 }"
+                       : "positions { indices: 6 }",
+                   " } add { value { number: 0.5 } } }");
+  const Traced plain = engine.Run(TwoRuns("", captures));
+  const Traced changed = engine.Run(TwoRuns(edit, captures));
+  const std::string nothing = absl::StrReplaceAll(edit, {{"0.5", "0"}});
+  const Traced same = engine.Run(TwoRuns(nothing, captures));
+  for (const HookPoint& point : points) {
+    const std::string label = FullName(point);
+    const at::Tensor before = plain.Value(label, "edited");
+    EXPECT_TRUE(at::equal(same.Value(label, "edited"), before))
+        << label << " by an edit that adds 0";
+    EXPECT_TRUE(
+        at::equal(changed.Value(label, "clean"), plain.Value(label, "clean")))
+        << label << " of the other run";
+    const bool equal = at::equal(changed.Value(label, "edited"), before);
+    if (point == edited) {
+      EXPECT_FALSE(equal) << label;
+    } else if (!IsAfter(point, edited)) {
+      EXPECT_TRUE(equal) << label;
+    }
+  }
+  EXPECT_FALSE(at::equal(changed.Value("next_token_probs", "edited"),
+                         plain.Value("next_token_probs", "edited")) &&
+               at::equal(changed.Value("logits", "edited"),
+                         plain.Value("logits", "edited")));
+}
+
+std::vector<Hook> WritableHooks() {
+  std::vector<Hook> hooks;
+  for (const HookEntry& entry : HookCatalogue()) {
+    if (entry.access == Access::kReadWrite) hooks.push_back(entry.hook);
+  }
+  return hooks;
+}
+
+INSTANTIATE_TEST_SUITE_P(Hooks, EveryPoint, testing::ValuesIn(WritableHooks()),
+                         [](const auto& info) {
+                           return std::string(EntryOf(info.param).name);
+                         });
+
+// --- Company ---
+
+class EditsInCompany : public testing::TestWithParam<std::tuple<DType, int>> {};
+
+TEST_P(EditsInCompany, HaveTheBitsThatTheyHaveAlone) {
+  Engine engine({.dtype = std::get<0>(GetParam()),
+                 .thread_count = std::get<1>(GetParam())});
+  const std::string edits = R"pb(
+    interventions {
+      hook_points: 'layers.0.attention_values'
+      selection { heads { indices: 0 } }
+      scale { value { number: 1.5 } }
+    }
+    interventions {
+      hook_points: 'layers.0.layer_output'
+      selection { positions { ranges { start: 2 } } }
+      noise { scale: 0.3 seed: 5 }
+    }
+    interventions {
+      hook_points: 'layers.1.mlp_neurons'
+      clamp { low: -0.01 high: 0.02 }
+    }
+    interventions {
+      hook_points: 'layers.1.attention_scores'
+      selection {
+        queries { indices: -1 }
+        keys { indices: 1 }
+      }
+      knockout {}
+    })pb";
+  const std::string asked =
+      "options { attention: ATTENTION_EAGER } captures { hook_points: "
+      "'layers.*.layer_output' } captures { hook_points: 'logits' }";
+  const auto run = [&](const std::string& label, int length, int seed,
+                       const std::string& what) {
+    return absl::StrCat("runs { label: '", label, "' prompt { ",
+                        PromptOf(length, seed), " } ", what, " } ");
+  };
+  const Traced alone = engine.Run(run("it", 41, 3, edits) + asked);
+  const Traced among =
+      engine.Run(run("a", 70, 5, edits) + run("it", 41, 3, edits) +
+                 run("b", 3, 7, "") + run("c", 33, 2, edits) + asked);
+  EXPECT_EQ(among.wave_count, 1);
+  for (const std::string label :
+       {"layers.0.layer_output", "layers.1.layer_output", "logits"}) {
+    EXPECT_TRUE(at::equal(alone.Value(label, "it"), among.Value(label, "it")))
+        << label;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Settings, EditsInCompany,
+                         testing::Combine(testing::Values(DType::kF32,
+                                                          DType::kBF16),
+                                          testing::Values(1, 2, 3)));
+
+}  // namespace
+}  // namespace phitap
