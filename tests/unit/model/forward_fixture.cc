@@ -30,6 +30,14 @@ std::unique_ptr<Phi3> TinyModel(TinyKind kind, DType dtype) {
   return Phi3::Load(Checkpoint::Open(folder.path()).value(), dtype).value();
 }
 
+std::unique_ptr<Phi3> ModelWithWindow(int64_t window, DType dtype) {
+  const TempFolder folder;
+  nlohmann::json config = TinyConfig(TinyKind::kWindow);
+  config["sliding_window"] = window;
+  SeededCheckpoint(config, {.dtype = dtype}).Write(folder);
+  return Phi3::Load(Checkpoint::Open(folder.path()).value(), dtype).value();
+}
+
 ForwardRow Prompt::Row() const {
   return {.ids = ids,
           .position_ids = position_ids,

@@ -19,6 +19,8 @@ namespace phitap {
 
 // A model of that kind, stored in `dtype`. Aborts where it cannot be loaded.
 std::unique_ptr<Phi3> TinyModel(TinyKind kind, DType dtype);
+// The kind `window` with another one: over several tiles from 33 on.
+std::unique_ptr<Phi3> ModelWithWindow(int64_t window, DType dtype);
 
 // A run and what it asks for; by default all of it.
 struct Prompt {

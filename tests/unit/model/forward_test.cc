@@ -99,18 +99,23 @@ TEST(Forward, MakesTheSameNeuronsWhetherTheActivationIsSeenOrNot) {
   }
 }
 
-TEST(Forward, SeesNoFurtherThanTheWindow) {
-  const auto model = TinyModel(TinyKind::kWindow, DType::kF32);
-  const Prompt prompt = WholePrompt(*model, std::vector<int32_t>(75, 4));
-  const Records records = ForwardAll(*model, {prompt});
-  const int64_t window = *model->spec().sliding_window;
-  const at::Tensor probabilities =
-      ValueAt(records, Hook::kAttentionProbabilities, 1);
-  const at::Tensor scores = ValueAt(records, Hook::kAttentionScores, 1);
-  const at::Tensor visible =
-      at::ones({75, 75}, at::kBool).tril().triu(1 - window);
-  EXPECT_TRUE(at::equal(probabilities[0].gt(0), visible));
-  EXPECT_TRUE(at::equal(scores[0].gt(-kInfinity), visible));
+TEST(Forward, SeesNoFurtherThanTheWindowAndNothingHidden) {
+  for (const int64_t window : {1, 8, 32, 33, 40}) {
+    const auto model = ModelWithWindow(window, DType::kF32);
+    Prompt prompt = WholePrompt(*model, std::vector<int32_t>(150, 4));
+    prompt.hidden = {2, 35, 36, 100, 149};
+    const Records records = ForwardAll(*model, {prompt});
+    const at::Tensor probabilities =
+        ValueAt(records, Hook::kAttentionProbabilities, 1);
+    const at::Tensor scores = ValueAt(records, Hook::kAttentionScores, 1);
+    at::Tensor visible = at::ones({150, 150}, at::kBool).tril();
+    visible = visible.triu(1 - window);
+    for (const int64_t position : prompt.hidden) {
+      visible.select(1, position).fill_(false);
+    }
+    EXPECT_TRUE(at::equal(probabilities[0].gt(0), visible)) << window;
+    EXPECT_TRUE(at::equal(scores[0].gt(-kInfinity), visible)) << window;
+  }
 }
 
 TEST(Forward, GivesZeroToAQueryThatSeesNoKey) {
