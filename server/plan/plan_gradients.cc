@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "server/base/field_error.h"
 #include "server/base/status_macros.h"
@@ -14,7 +13,6 @@
 #include "server/plan/saturating.h"
 #include "server/plan/shapes.h"
 #include "server/plan/wire_type.h"
-#include "server/spec/quote.h"
 
 namespace phitap {
 namespace {
@@ -139,48 +137,16 @@ class GradientPlanner {
   const std::string field_;
 };
 
-// A cell has no name that a metric could give, and a node is the same for all.
-absl::Status CheckSweepMetric(const v1::Metric& metric,
-                              const std::string& field) {
-  if (!metric.run().empty()) {
-    return InvalidField(
-        {.field = absl::StrCat(field, ".run"),
-         .problem = absl::StrCat(Quoted(metric.run()),
-                                 ", but a sweep's metric is of every cell"),
-         .valid = "unset"});
-  }
-  if (metric.kind_case() != v1::Metric::kNode) return absl::OkStatus();
-  return InvalidField(
-      {.field = absl::StrCat(field, ".node"),
-       .problem = "a node has one value, not one for every cell",
-       .valid = "logit, logit_difference, probability, kl"});
-}
-
-// Adds the tensors of one sweep.
+// Adds the tensors of one sweep, whose metrics ExpandSweeps has looked at.
 absl::Status PlanSweep(const PlanParts& parts, const NodeIndex& nodes,
                        int index, const SweepGrid& grid) {
   const v1::Sweep& sweep = parts.request.sweeps(index);
   const std::string field = absl::StrCat("sweeps[", index, "].metrics");
-  if (sweep.metrics().empty()) {
-    return InvalidField({.field = field,
-                         .problem = "none given",
-                         .valid = "at least one metric"});
-  }
-  absl::flat_hash_set<std::string> labels;
   for (int i = 0; i < sweep.metrics_size(); ++i) {
     const v1::Metric& metric = sweep.metrics(i);
     const std::string path = absl::StrCat(field, "[", i, "]");
-    const std::string label_field = absl::StrCat(path, ".label");
-    RETURN_IF_ERROR(
-        CheckLabel(metric.label(), parts.context.limits, label_field));
-    if (!labels.insert(metric.label()).second) {
-      return InvalidField(
-          {.field = label_field,
-           .problem = absl::StrCat(Quoted(metric.label()),
-                                   " is the label of another metric as well"),
-           .valid = "a label of its own for each metric"});
-    }
-    RETURN_IF_ERROR(CheckSweepMetric(metric, path));
+    RETURN_IF_ERROR(CheckLabel(metric.label(), parts.context.limits,
+                               absl::StrCat(path, ".label")));
     ASSIGN_OR_RETURN(const int tensor,
                      AddTensor(parts,
                                {.label = SweepLabel(parts.request, index),

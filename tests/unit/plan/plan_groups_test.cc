@@ -1,0 +1,468 @@
+#include "server/plan/plan_groups.h"
+
+#include <gmock/gmock.h>
+
+#include <numeric>
+#include <random>
+#include <set>
+
+#include "absl/strings/str_join.h"
+#include "server/plan/forward_order.h"
+#include "tests/support/status_matchers.h"
+#include "tests/unit/plan/programming.h"
+
+namespace phitap {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+// Sets a hook point's value to that of a run elsewhere.
+struct Patch {
+  std::string from_run;
+  std::string from;
+  std::string into;
+  std::string time = "READ_TIME_AFTER";
+};
+
+std::string RunOf(const std::string& label, const std::vector<Patch>& patches) {
+  std::string text = absl::StrCat("runs { label: '", label,
+                                  "' prompt { tokens { ids: [1,2,3] } }");
+  for (const Patch& patch : patches) {
+    absl::StrAppend(&text, " interventions { hook_points: '", patch.into,
+                    "' set { value { run { run: '", patch.from_run,
+                    "' hook_point: '", patch.from, "' read_time: ", patch.time,
+                    " } } } }");
+  }
+  return text + " }";
+}
+
+// `0 1 | 2 (0)`: runs of the groups, and what each comes after; passes in <>.
+std::string Groups(const TracePlan& plan) {
+  return absl::StrJoin(
+      plan.groups, " | ", [](std::string* out, const RunGroup& group) {
+        std::string runs = absl::StrJoin(group.runs, " ");
+        if (group.gradient_pass >= 0) runs = absl::StrCat("<", runs, ">");
+        absl::StrAppend(out, runs);
+        if (group.after.empty()) return;
+        absl::StrAppend(out, " (", absl::StrJoin(group.after, " "), ")");
+      });
+}
+
+std::string GroupsOf(const std::string& text,
+                     const PlanContext& context = TinyContext()) {
+  const auto plan = Plan(text, context);
+  return plan.ok() ? Groups(**plan) : std::string(plan.status().message());
+}
+
+// Both point at the same place.
+Patch From(const std::string& run, const std::string& point) {
+  return {.from_run = run, .from = point, .into = point};
+}
+
+constexpr char kTransformers[] =
+    "options { numerics: NUMERICS_TRANSFORMERS } captures { hook_points: "
+    "'logits' }";
+
+TEST(PlanGroups, GiveRunsThatNeedNothingGroupsOfTheirOwn) {
+  EXPECT_EQ(GroupsOf(absl::StrCat(RunOf("a", {}), RunOf("b", {}), kLogits)),
+            "0 | 1");
+}
+
+TEST(PlanGroups, PutRunsThatReadWhatComesEarlierIntoOneWave) {
+  const std::string runs = absl::StrCat(
+      RunOf("a", {}), RunOf("b", {From("a", "layers.1.layer_output")}));
+  EXPECT_EQ(GroupsOf(runs + kLogits), "0 1");
+  const std::string later = absl::StrCat(
+      RunOf("a", {}),
+      RunOf("b", {{"a", "layers.1.mlp_input", "layers.1.mlp_output"}}));
+  EXPECT_EQ(GroupsOf(later + kLogits), "0 1");
+  EXPECT_EQ(
+      GroupsOf(RunOf("b", {From("a", "logits")}) + RunOf("a", {}) + kLogits),
+      "0 1");
+}
+
+TEST(PlanGroups, LetEveryRunWaitWhereNoneShareAWave) {
+  const std::string runs = absl::StrCat(
+      RunOf("a", {}), RunOf("b", {From("a", "layers.1.layer_output")}),
+      RunOf("c", {From("b", "layers.1.layer_output")}));
+  EXPECT_EQ(GroupsOf(runs + kTransformers), "0 | 1 (0) | 2 (1)");
+  PlanContext alone = TinyContext();
+  alone.wave_sharing = WaveSharing::kAlone;
+  EXPECT_EQ(GroupsOf(runs + kLogits, alone), "0 | 1 (0) | 2 (1)");
+}
+
+TEST(PlanGroups, LetAPatchscopeWaitForTheLaterLayer) {
+  const std::string runs = absl::StrCat(
+      RunOf("b", {{"a", "layers.3.layer_output", "layers.0.layer_output"}}),
+      RunOf("a", {}));
+  EXPECT_EQ(GroupsOf(runs + kLogits), "1 | 0 (0)");
+}
+
+TEST(PlanGroups, ChainRunsOverAsManyStagesAsTheyNeed) {
+  const Patch back = {"a", "layers.2.layer_output", "layers.1.mlp_output"};
+  Patch further = back;
+  further.from_run = "b";
+  EXPECT_EQ(GroupsOf(absl::StrCat(RunOf("c", {further}), RunOf("b", {back}),
+                                  RunOf("a", {}), kLogits)),
+            "2 | 1 (0) | 0 (1)");
+  // c reads both; what it reads of a could come from a's own wave.
+  EXPECT_EQ(GroupsOf(absl::StrCat(
+                RunOf("a", {}), RunOf("b", {back}),
+                RunOf("c", {further, From("a", "layers.3.mlp_up")}), kLogits)),
+            "0 | 1 (0) | 2 (0 1)");
+  // In one wave: every value comes earlier.
+  EXPECT_EQ(GroupsOf(absl::StrCat(
+                RunOf("a", {}),
+                RunOf("b", {{"a", "layers.0.mlp_input", "layers.1.mlp_output"}}),
+                RunOf("c", {{"b", "layers.2.mlp_input", "layers.2.mlp_output"}}),
+                kLogits)),
+            "0 1 2");
+}
+
+TEST(PlanGroups, LetRunsOfOneWaveReadEachOther) {
+  const std::string runs = absl::StrCat(
+      RunOf("a", {{"b", "layers.1.layer_output", "layers.3.layer_output"}}),
+      RunOf("b", {{"a", "layers.1.layer_output", "layers.2.layer_output"}}));
+  EXPECT_EQ(GroupsOf(runs + kLogits), "0 1");
+  EXPECT_THAT(GroupsOf(runs + kTransformers),
+              AllOf(StartsWith("runs[0].interventions[0]"),
+                    HasSubstr("run \"a\" (runs[0].interventions[0]"),
+                    HasSubstr("layers.3.layer_output) -> run \"b\" ("),
+                    HasSubstr("layers.2.layer_output) -> run \"a\"")));
+}
+
+TEST(PlanGroups, RefuseRunsThatWouldWaitForEachOther) {
+  const std::string runs = absl::StrCat(
+      RunOf("a", {{"b", "layers.3.layer_output", "layers.1.layer_output"}}),
+      RunOf("b", {{"a", "layers.0.layer_output", "layers.2.layer_output"}}));
+  EXPECT_THAT(
+      GroupsOf(runs + kLogits),
+      AllOf(StartsWith("runs[0].interventions[0]"),
+            HasSubstr("the edit of layers.1.layer_output needs "
+                      "layers.3.layer_output of run \"b\", which comes later"),
+            HasSubstr("run \"b\" (runs[1].interventions[0]"),
+            HasSubstr("-> run \"a\"")));
+}
+
+TEST(PlanGroups, RefuseARunThatWaitsForItself) {
+  const auto refused = [](const Patch& patch) {
+    return GroupsOf(RunOf("a", {patch}) + kLogits);
+  };
+  EXPECT_THAT(
+      refused({"a", "layers.2.layer_output", "layers.1.layer_output"}),
+      AllOf(StartsWith("runs[0].interventions[0]"),
+            HasSubstr("needs layers.2.layer_output of its own run \"a\"")));
+  EXPECT_THAT(refused(From("a", "layers.2.layer_output")),
+              HasSubstr("the edits of layers.2.layer_output need each other's "
+                        "result: run \"a\""));
+  Patch before = From("a", "layers.2.layer_output");
+  before.time = "READ_TIME_BEFORE";
+  EXPECT_EQ(refused(before), "0");
+  EXPECT_EQ(refused({"a", "layers.0.mlp_output", "layers.2.mlp_output"}), "0");
+  EXPECT_EQ(GroupsOf(RunOf("a", {{"a", "layers.0.mlp_output",
+                                  "layers.2.mlp_output"}}) +
+                     kTransformers),
+            "0");
+}
+
+TEST(PlanGroups, TakeRunsAtOnePointOneAfterAnother) {
+  const std::string point = "layers.2.layer_output";
+  EXPECT_EQ(GroupsOf(absl::StrCat(RunOf("c", {From("b", point)}),
+                                  RunOf("b", {From("a", point)}),
+                                  RunOf("a", {}), kLogits)),
+            "0 1 2");
+  EXPECT_THAT(GroupsOf(absl::StrCat(RunOf("a", {From("b", point)}),
+                                    RunOf("b", {From("a", point)}), kLogits)),
+              AllOf(HasSubstr("the edits of layers.2.layer_output need each "
+                              "other's result"),
+                    HasSubstr("run \"a\" (runs[0].interventions[0]"),
+                    HasSubstr("run \"b\" (runs[1].interventions[0]")));
+  // What both had before their edits can be exchanged.
+  Patch from_a = From("a", point);
+  Patch from_b = From("b", point);
+  from_a.time = from_b.time = "READ_TIME_BEFORE";
+  EXPECT_EQ(GroupsOf(absl::StrCat(RunOf("a", {from_b}), RunOf("b", {from_a}),
+                                  kLogits)),
+            "0 1");
+}
+
+TEST(PlanGroups, HaveWholePatternsOnlyAfterTheLayersAttention) {
+  const auto groups = [](const std::string& from, const std::string& into) {
+    return GroupsOf(
+        absl::StrCat(RunOf("a", {}), RunOf("b", {{"a", from, into}}), kLogits));
+  };
+  const std::string scores = "layers.1.attention_scores";
+  const std::string probabilities = "layers.1.attention_probabilities";
+  EXPECT_EQ(groups(probabilities, probabilities), "0 | 1 (0)");
+  EXPECT_EQ(groups(scores, probabilities), "0 | 1 (0)");
+  EXPECT_EQ(groups("layers.0.attention_probabilities", probabilities), "0 1");
+  EXPECT_THAT(GroupsOf(RunOf("a", {{"a", scores, probabilities}}) + kLogits),
+              HasSubstr("of its own run"));
+}
+
+TEST(PlanGroups, PlaceReadsOfALayersInput) {
+  // The input of layer 2 is the output of layer 1, which b edits as well.
+  const std::string patched =
+      RunOf("b", {{"a", "layers.2.layer_input", "layers.1.layer_output"}});
+  EXPECT_EQ(GroupsOf(absl::StrCat(RunOf("a", {}), patched, kLogits)), "0 1");
+  // Unless it is edited itself: then it comes one step later.
+  const std::string edited = RunOf("a", {From("c", "layers.2.layer_input")});
+  EXPECT_EQ(GroupsOf(absl::StrCat(edited, patched, RunOf("c", {}), kLogits)),
+            "0 2 | 1 (0)");
+}
+
+constexpr char kMetric[] =
+    "nodes { name: 'm' metric { run: 'a' logit { token_id: 3 } } }"
+    "nodes { name: 'g' gradient { of: 'm' with_respect_to { run: 'a' "
+    "hook_point: 'layers.1.layer_output' } } }";
+
+TEST(PlanGroups, ComputeGradientsBetweenTheirRunAndThoseThatNeedThem) {
+  const std::string steered =
+      "runs { label: 'b' prompt { tokens { ids: [4,5,6] } } interventions { "
+      "hook_points: 'layers.2.mlp_output' add { value { node: 'g' } } } }";
+  EXPECT_EQ(GroupsOf(absl::StrCat(steered, RunOf("a", {}), "program {", kMetric,
+                                  "}", kLogits)),
+            "1 | <1> (0) | 0 (1)");
+}
+
+TEST(PlanGroups, RefuseARunThatNeedsAGradientOfItself) {
+  const std::string steered =
+      "runs { label: 'a' prompt { tokens { ids: [4,5,6] } } interventions { "
+      "hook_points: 'layers.2.mlp_output' add { value { node: 'g' } } } }";
+  EXPECT_THAT(
+      GroupsOf(absl::StrCat(steered, "program {", kMetric, "}", kLogits)),
+      AllOf(StartsWith("runs[0].interventions[0]"),
+            HasSubstr("run \"a\" (runs[0].interventions[0]"),
+            HasSubstr("a gradient of run \"a\" -> run \"a\"")));
+}
+
+TEST(PlanGroups, LetAGradientWaitForAllThatItsMetricReads) {
+  EXPECT_EQ(GroupsOf(absl::StrCat(
+                RunOf("a", {}), RunOf("b", {}), RunOf("c", {}),
+                "gradients { of { run: 'b' kl { from_run: 'c' } } hook_points: "
+                "'layers.1.layer_output' }")),
+            "0 | 1 | 2 | <1> (1 2)");
+}
+
+TEST(PlanGroups, WaitForWhatAConditionReads) {
+  const std::string gated =
+      "runs { label: 'b' prompt { tokens { ids: [4,5,6] } } interventions { "
+      "hook_points: 'layers.0.mlp_output' when: 'w' scale { value { number: 2 "
+      "} } } }";
+  const std::string program =
+      "program { nodes { name: 'r' read { run: 'a' hook_point: "
+      "'layers.3.mlp_output' } } nodes { name: 'w' inputs: 'r' reduce { kind: "
+      "REDUCE_KIND_MAX } } }";
+  EXPECT_EQ(GroupsOf(absl::StrCat(gated, RunOf("a", {}), program, kLogits)),
+            "1 | 0 (0)");
+}
+
+TEST(PlanGroups, KeepWavesOfLinkedRunsSmall) {
+  PlanContext context = TinyContext();
+  context.limits.max_linked_tokens = 6;
+  const Patch patch = From("a", "layers.1.layer_output");
+  const std::string runs =
+      absl::StrCat(RunOf("a", {}), RunOf("b", {patch}), RunOf("c", {patch}),
+                   RunOf("d", {From("c", "layers.2.layer_output")}));
+  EXPECT_EQ(GroupsOf(runs + kLogits, context), "0 1 | 2 3 (0)");
+  EXPECT_EQ(GroupsOf(runs + kLogits), "0 1 2 3");
+}
+
+std::string Generating(const std::string& edit) {
+  return absl::StrCat(
+      "runs { label: 'a' prompt { tokens { ids: [1,2,3] } } generation { "
+      "max_tokens: 4 } interventions { ",
+      edit, " } }");
+}
+
+TEST(PlanGroups, LetEditsOfGeneratedTokensReadTheWholePrompt) {
+  const std::string edit =
+      "hook_points: 'layers.1.layer_output' set { value { run { hook_point: "
+      "'layers.3.layer_output' selection { positions { indices: -1 } } } } }";
+  EXPECT_EQ(GroupsOf(Generating(
+                edit + " selection { steps { ranges { start: 1 } } }")),
+            "0");
+  EXPECT_THAT(GroupsOf(Generating(edit)), HasSubstr("of its own run"));
+}
+
+std::string LatchOf(const std::string& read) {
+  return absl::StrCat(
+      "program { nodes { name: 'r' read { run: 'a' hook_point: '", read,
+      "' selection { positions { indices: -1 } } } } nodes { name: 'big' "
+      "inputs: 'r' reduce { kind: REDUCE_KIND_MAX } } nodes { name: 'l' "
+      "inputs: 'big' latch {} } }");
+}
+
+constexpr char kLatched[] =
+    "hook_points: 'layers.2.layer_output' when: 'l' scale { value { number: 2 "
+    "} }";
+
+TEST(PlanGroups, LetALatchLookAtEveryPassOfItsRun) {
+  const auto plan =
+      Plan(Generating(kLatched) + LatchOf("layers.1.layer_output"));
+  ASSERT_THAT(plan, IsOk());
+  int every_pass = 0;
+  int prompt_only = 0;
+  for (const ProgramNode& node : (*plan)->nodes) {
+    const auto* read = std::get_if<RunRead>(&node.operation);
+    if (read == nullptr) continue;
+    const bool every = read->passes == RunRead::Passes::kEvery;
+    EXPECT_EQ(node.every_pass, every);
+    (every ? every_pass : prompt_only) += 1;
+  }
+  // The node of the caller's name still is the prompt's.
+  EXPECT_EQ(every_pass, 1);
+  EXPECT_EQ(prompt_only, 1);
+  const PlannedWrite& write = (*plan)->writes.front();
+  const ProgramNode& latch = (*plan)->nodes[write.condition];
+  EXPECT_TRUE(latch.every_pass);
+  EXPECT_EQ(std::get<LatchOp>(latch.operation).run, 0);
+}
+
+TEST(PlanGroups, RefuseALatchThatLooksAtWhatComesLater) {
+  const std::string later = LatchOf("layers.3.layer_output");
+  EXPECT_THAT(GroupsOf(Generating(kLatched) + later),
+              HasSubstr("needs layers.3.layer_output of its own run"));
+  EXPECT_THAT(GroupsOf(Generating(std::string(kLatched) +
+                                  " selection { steps { indices: 2 } }") +
+                       later),
+              HasSubstr("needs layers.3.layer_output of its own run"));
+}
+
+TEST(PlanGroups, RefuseLatchesThatHaveNoValueInEveryPass) {
+  const std::string point = LatchOf("layers.1.layer_output");
+  const std::string still =
+      "runs { label: 'a' prompt { tokens { ids: [1,2,3] } } }";
+  EXPECT_THAT(
+      GroupsOf(still + point + kLogits),
+      HasSubstr("program.nodes[2]: run \"a\", which the latch looks at, "
+                "does not generate"));
+  EXPECT_THAT(
+      GroupsOf(Generating(kLatched) + LatchOf("layers.1.attention_scores")),
+      HasSubstr("selection.positions"));
+  std::string whole = point;
+  const size_t at = whole.find("indices: -1");
+  whole.replace(at, 11, "indices: 0");
+  EXPECT_THAT(GroupsOf(Generating(kLatched) + whole),
+              HasSubstr("of other positions than the last"));
+  // Captured, or in an edit of another run.
+  EXPECT_THAT(GroupsOf(Generating(kLatched) + point +
+                       "captures { node: 'l' label: 'l' }"),
+              AllOf(StartsWith("program.nodes[2]"), HasSubstr("a latch")));
+  EXPECT_THAT(GroupsOf(Generating(kLatched) + point +
+                       "runs { label: 'b' prompt { same_as: 'a' } "
+                       "interventions { " +
+                       kLatched + " } }"),
+              HasSubstr("a latch of another run than \"b\""));
+}
+
+TEST(PlanGroups, RefuseALatchOverALongropeRecompute) {
+  static const ModelSpec& spec = *new ModelSpec([] {
+    ModelSpec long_rope = TinyGrouped();
+    long_rope.longrope = LongRope{.short_factor = {1, 1},
+                                  .long_factor = {2, 2},
+                                  .original_max_positions = 5};
+    return long_rope;
+  }());
+  const PlanContext context = {.model = "long", .spec = spec};
+  const std::string request =
+      Generating(kLatched) + LatchOf("layers.1.layer_output");
+  EXPECT_THAT(GroupsOf(request, context), HasSubstr("may pass position 5"));
+  EXPECT_EQ(GroupsOf(request + "options { longrope_cache: "
+                               "LONGROPE_CACHE_KEEP }",
+                     context),
+            "0");
+}
+
+// Random edits between random runs, checked against the rule itself: a run
+// comes after what it reads, or in its group where the read comes earlier in
+// the forward, and a group after those that it names.
+TEST(PlanGroups, OrderRandomRequestsSoThatEveryValueIsThere) {
+  std::mt19937 random(11);
+  int planned = 0;
+  int shared = 0;
+  for (int round = 0; round < 400; ++round) {
+    const int run_count = 2 + static_cast<int>(random() % 5);
+    std::string text;
+    for (int run = 0; run < run_count; ++run) {
+      std::vector<Patch> patches;
+      for (int i = static_cast<int>(random() % 3); i > 0; --i) {
+        const auto point = [&] {
+          const char* names[] = {"layer_output", "mlp_output", "layer_mid"};
+          return absl::StrCat("layers.", random() % 4, ".",
+                              names[random() % 3]);
+        };
+        patches.push_back(
+            {absl::StrCat("r", random() % run_count), point(), point(),
+             random() % 2 ? "READ_TIME_AFTER" : "READ_TIME_BEFORE"});
+      }
+      text += RunOf(absl::StrCat("r", run), patches);
+    }
+    const auto result = Plan(text + kLogits);
+    if (!result.ok()) {
+      EXPECT_THAT(result, StatusIs(absl::StatusCode::kInvalidArgument,
+                                   StartsWith("runs[")));
+      continue;
+    }
+    ++planned;
+    const TracePlan& plan = **result;
+    std::vector<int> group_of(plan.runs.size(), -1);
+    for (size_t i = 0; i < plan.groups.size(); ++i) {
+      shared += plan.groups[i].runs.size() > 1 ? 1 : 0;
+      for (int run : plan.groups[i].runs) {
+        EXPECT_EQ(group_of[run], -1);
+        group_of[run] = static_cast<int>(i);
+      }
+    }
+    for (const PlannedWrite& write : plan.writes) {
+      const auto& read = std::get<RunRead>(plan.nodes[write.value].operation);
+      const int own = group_of[write.run];
+      const int other = group_of[read.run];
+      ASSERT_GE(other, 0);
+      if (own == other) {
+        EXPECT_LE(ReadyMoment(read, TinySpec()),
+                  NeedMoment(plan, write, TinySpec()));
+      } else {
+        EXPECT_LT(other, own);
+        EXPECT_THAT(plan.groups[own].after, ::testing::Contains(other));
+      }
+    }
+  }
+  EXPECT_GT(planned, 100);
+  EXPECT_GT(shared, 50);
+}
+
+// As many cells as are allowed, in time and memory linear in them: the plan has
+// a few nodes a cell, and groups that name one other.
+TEST(PlanGroups, PlanTheLargestSweep) {
+  std::vector<int> ids(32, 7);
+  std::vector<int> scales(128);
+  std::iota(scales.begin(), scales.end(), 1);
+  const auto plan = Plan(absl::StrCat(
+      "runs { label: 'a' prompt { tokens { ids: [", absl::StrJoin(ids, ","),
+      "] } } } runs { label: 'b' prompt { same_as: 'a' } }",
+      "sweeps { run: 'b' interventions { hook_points: 'layers.*.layer_output' "
+      "add { value { run { run: 'a' } } } } axes { layers {} } axes { "
+      "positions {} } axes { scales { scales: [",
+      absl::StrJoin(scales, ","),
+      "] } } metrics { label: 'kl' kl { from_run: 'a' } } }"));
+  ASSERT_THAT(plan, IsOk());
+  constexpr size_t kCells = 16384;
+  EXPECT_EQ((*plan)->runs.size(), kCells + 2);
+  EXPECT_EQ((*plan)->outputs.size(), kCells);
+  EXPECT_LT((*plan)->nodes.size(), 16 * kCells);
+  size_t run_count = 0;
+  for (const RunGroup& group : (*plan)->groups) {
+    run_count += group.runs.size();
+    EXPECT_LE(group.after.size(), 1);
+    int64_t tokens = 0;
+    for (int run : group.runs) tokens += (*plan)->runs[run].ids.size();
+    EXPECT_LE(tokens, Limits().max_linked_tokens);
+  }
+  EXPECT_EQ(run_count, kCells + 2);
+}
+
+}  // namespace
+}  // namespace phitap
