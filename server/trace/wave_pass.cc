@@ -160,7 +160,7 @@ RowOutcome RunGradientPass(const Phi3& model, const WaveRow& row) {
     NodeValues values(memory, RulesOf(model, plan, options),
                       &memory.index().gradient(row.gradient_pass));
     const RowPass pass = RecordedPass(row, values);
-    Tracer tracer(model, {pass});
+    Tracer tracer(model, absl::MakeConstSpan(&pass, 1));
     GradientTape tape(tracer, pass);
     model.Forward({pass.forward}, options, tape);
     RETURN_IF_ERROR(tracer.status(0));
