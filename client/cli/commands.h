@@ -15,6 +15,9 @@ void AddTokenizeCommand(CLI::App* app, Invocation* invocation);
 void AddDetokenizeCommand(CLI::App* app, Invocation* invocation);
 void AddPlanCommand(CLI::App* app, Invocation* invocation);
 void AddTraceCommand(CLI::App* app, Invocation* invocation);
+void AddSweepCommand(CLI::App* app, Invocation* invocation);
+void AddGenerateCommand(CLI::App* app, Invocation* invocation);
+void AddTensorsCommand(CLI::App* app, Invocation* invocation);
 void AddCompletionCommand(CLI::App* app, Invocation* invocation);
 
 }  // namespace phitap::cli

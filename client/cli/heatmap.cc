@@ -81,8 +81,9 @@ std::vector<double> MergedRow(const Heatmap& heatmap, size_t first, size_t last,
 
 std::string NumberOf(double value, bool is_share) {
   if (!is_share) return absl::StrFormat("%.1f", value);
-  return value < kSmallestShare ? ""
-                                : absl::StrFormat("%.0f", value * kPercent);
+  return std::abs(value) < kSmallestShare
+             ? ""
+             : absl::StrFormat("%.0f", value * kPercent);
 }
 
 std::string RenderCell(double value, const Heatmap& heatmap,

@@ -47,6 +47,13 @@ void Invocation::PrintJson(const Json& document) {
             << std::endl;
 }
 
+void Invocation::PrintJsonLine(const Json& line) {
+  prints_lines_ = true;
+  std::cout << line.dump(-1, ' ', /*ensure_ascii=*/false,
+                         Json::error_handler_t::replace)
+            << std::endl;
+}
+
 int Invocation::Run() {
   if (work_ == nullptr) {
     Print(text_);
@@ -83,7 +90,8 @@ int Invocation::Fail(const absl::Status& status, int exit_status) {
   std::cerr << Painted("phitap:", {.bold = true}, errors().colors) << " "
             << code << ": " << message << std::endl;
   if (flags_.json && !has_printed_json_) {
-    PrintJson(Json{{"error", {{"code", code}, {"message", message}}}});
+    const Json error = {{"error", {{"code", code}, {"message", message}}}};
+    prints_lines_ ? PrintJsonLine(error) : PrintJson(error);
   }
   return exit_status;
 }

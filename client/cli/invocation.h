@@ -42,6 +42,8 @@ class Invocation {
   void Print(absl::string_view text) const;
   // The one document of `--json`; call at most once.
   void PrintJson(const Json& document);
+  // For `--json` of what comes bit by bit: one of several lines.
+  void PrintJsonLine(const Json& line);
 
   // What a command does once it is connected.
   using Work = std::function<absl::Status(const client::Client&)>;
@@ -62,6 +64,7 @@ class Invocation {
   std::string text_;
   // A failure that comes after the document is not added to it.
   bool has_printed_json_ = false;
+  bool prints_lines_ = false;
 };
 
 }  // namespace phitap::cli

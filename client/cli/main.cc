@@ -1,4 +1,5 @@
-// phitap: reads activations of a served model from the command line.
+// phitap: reads and changes what happens inside a served model, from the
+// command line.
 // SPDX-License-Identifier: Apache-2.0
 #include <map>
 #include <string>
@@ -20,7 +21,10 @@ constexpr char kFooter[] =
     "  phitap models\n"
     "  phitap hooks demo\n"
     "  phitap trace -p 'When Mary and John went to the store, John gave a "
-    "drink to' -c 'layers.*.layer_output' --lens 5";
+    "drink to' -c 'layers.*.layer_output' --lens 5\n"
+    "  phitap generate -p 'When Mary and John went' -i "
+    "'layers.2.layer_output@positions=-1 zero'\n"
+    "  phitap sweep --help";
 
 void AddGlobalFlags(CLI::App* app, GlobalFlags* flags) {
   app->add_option("--server", flags->server, "HOST:PORT or unix:PATH")
@@ -53,6 +57,9 @@ void AddCommands(CLI::App* app, Invocation* invocation) {
   AddDetokenizeCommand(app, invocation);
   AddPlanCommand(app, invocation);
   AddTraceCommand(app, invocation);
+  AddSweepCommand(app, invocation);
+  AddGenerateCommand(app, invocation);
+  AddTensorsCommand(app, invocation);
   AddCompletionCommand(app, invocation);
 }
 
@@ -60,7 +67,8 @@ int Main(int argc, char** argv) {
   client::Cancellation cancellation;
   const InterruptWatch watch(&cancellation);
   Invocation invocation(&cancellation);
-  CLI::App app("Reads activations of served Phi-3 models.", "phitap");
+  CLI::App app("Reads and changes what happens inside served Phi-3 models.",
+               "phitap");
   AddGlobalFlags(&app, &invocation.flags());
   app.require_subcommand(1);
   // Global flags may follow the subcommand.

@@ -9,7 +9,7 @@
 #include "client/cli/commands.h"
 #include "client/cli/edit_text.h"
 #include "client/cli/number_text.h"
-#include "client/cli/progress_line.h"
+#include "client/cli/received_trace.h"
 #include "client/cli/trace_flags.h"
 #include "client/cli/trace_json.h"
 #include "client/cli/trace_report.h"
@@ -44,7 +44,7 @@ TokenNames NamesFor(const std::vector<int32_t>& ids, const std::string& model,
   return TokenNames(std::move(texts));
 }
 
-// A trace, how long it took, and where it was written.
+// A trace, and where it was written.
 struct Outcome {
   client::Trace trace;
   absl::Duration elapsed;
@@ -67,36 +67,13 @@ void PrintReport(const client::Client& client, const v1::TraceRequest& request,
                     RenderSummary(outcome.trace, outcome.elapsed, terminal));
 }
 
-// Runs fail alone; the command fails if any did.
-absl::Status StatusOfRuns(const client::Trace& trace) {
-  for (const client::TracedRun& run : trace.runs) {
-    if (run.status.code() == 0) continue;
-    return absl::Status(
-        static_cast<absl::StatusCode>(run.status.code()),
-        absl::StrCat("run ", run.label, ": ", run.status.message()));
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<Outcome> Receive(const client::Client& client,
-                                const v1::TraceRequest& request,
-                                const Invocation& invocation) {
-  const absl::Time start = absl::Now();
-  ProgressLine progress(invocation.errors());
-  ASSIGN_OR_RETURN(client::Trace trace,
-                   client.Trace(request, invocation.call_options(),
-                                {.on_progress = [&progress](const auto& now) {
-                                  progress.Update(now);
-                                }}));
-  return Outcome{.trace = std::move(trace), .elapsed = absl::Now() - start};
-}
-
 absl::Status RunTrace(const client::Client& client, const TraceInput& input,
                       const TraceCommandFlags& flags, Invocation* invocation) {
-  v1::TraceRequest request = input.request;
-  request.mutable_options()->set_report_progress(
-      invocation->errors().interactive);
-  ASSIGN_OR_RETURN(Outcome outcome, Receive(client, request, *invocation));
+  const v1::TraceRequest& request = input.request;
+  ASSIGN_OR_RETURN(ReceivedTrace received,
+                   ReceiveTrace(client, request, *invocation));
+  Outcome outcome = {.trace = std::move(received.trace),
+                     .elapsed = received.elapsed};
   const std::vector<TracedGroup> groups = GroupTensors(outcome.trace, request);
   std::vector<v1::TensorDescriptor*> descriptors;
   for (client::TracedTensor& tensor : outcome.trace.tensors) {

@@ -51,13 +51,17 @@ Json TensorJson(const client::TracedTensor& tensor, const std::string& name,
   json.update(ToJson(tensor.descriptor));
   json["stats"] = StatsJson(tensor.value);
   if (values == Values::kIncluded) {
-    int64_t next = 0;
-    json["values"] = NestedValues(tensor.value, 0, &next);
+    json["values"] = ValuesJson(tensor.value);
   }
   return json;
 }
 
 }  // namespace
+
+Json ValuesJson(const HostTensor& tensor) {
+  int64_t next = 0;
+  return NestedValues(tensor, 0, &next);
+}
 
 Json TraceJson(const client::Trace& trace,
                const std::vector<std::string>& names, Values values) {

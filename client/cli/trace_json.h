@@ -8,6 +8,7 @@
 
 #include "client/cli/invocation.h"
 #include "client/cpp/trace.h"
+#include "server/base/host_tensor.h"
 
 namespace phitap::cli {
 
@@ -18,6 +19,9 @@ enum class Values { kLeftOut, kIncluded };
 // asked for (null where a value is not finite). `names` as TensorNames gives.
 Json TraceJson(const client::Trace& trace,
                const std::vector<std::string>& names, Values values);
+
+// Elements as nested lists, integers as integers.
+Json ValuesJson(const HostTensor& tensor);
 
 }  // namespace phitap::cli
 

@@ -44,7 +44,7 @@ def address(tmp_path_factory, checkpoints) -> str:
     folder = tmp_path_factory.mktemp("server")
     models = [f"--model={name}={path}" for name, path in {"demo": DEMO, **checkpoints}.items()]
     log = open(folder / "log", "w")
-    server = subprocess.Popen([SERVER, *models, "--listen", "127.0.0.1:0", "--port-file", folder / "port", "--threads", "2"],
+    server = subprocess.Popen([SERVER, *models, "--listen", "127.0.0.1:0", "--address-file", folder / "port", "--threads", "2"],
                               stdout=log, stderr=subprocess.STDOUT)
     port = folder / "port"
     deadline = time.monotonic() + 60
