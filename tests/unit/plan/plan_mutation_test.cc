@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "tests/unit/plan/planning.h"
+#include "tests/unit/plan/edits.h"
 
 namespace phitap {
 namespace {
@@ -47,6 +47,91 @@ constexpr char kRequest[] = R"(
   options { numerics: NUMERICS_CAUSAL attention: ATTENTION_EAGER isolate: true }
 )";
 
+// One that experiments: edits, a program, gradients, generation, a sweep.
+constexpr char kExperiment[] = R"(
+  runs { label: "a" prompt { text: "abcdef" } }
+  runs {
+    label: "b"
+    prompt { text: "ghijkl" }
+    interventions {
+      hook_points: "layers.1.layer_output"
+      selection { positions { indices: [3, 5] } }
+      when: "large"
+      set { value { run { run: "a" } } }
+    }
+    interventions {
+      hook_points: "layers.{0,2}.layer_mid"
+      add { value { constant: "v" } scale: 2.5 }
+    }
+    interventions {
+      hook_points: "layers.1.attention_scores"
+      selection { queries { indices: -1 } keys { indices: [0, 1] } }
+      knockout {}
+    }
+    interventions {
+      hook_points: "layers.3.mlp_output"
+      dictionary {
+        dictionary { name: "sae" subtract_decoder_bias: true }
+        edits { feature: 3 scale: 2 }
+        edits { feature: 8 from_run: "a" }
+        encode_hook: "mlp_input"
+      }
+    }
+    interventions {
+      hook_points: "layers.2.layer_input"
+      selection { token_ids: [7, 8] }
+      subspace { basis { tensor_name: "basis" } source { number: 1 } }
+    }
+    interventions {
+      hook_points: "layers.0.mlp_output"
+      set { value { mean_of_runs { runs: "a" over_positions: true } } }
+    }
+    interventions {
+      hook_points: "layers.0.layer_output"
+      swap { from { constant: "v" } to { constant: "w" } both: true }
+    }
+  }
+  runs {
+    label: "g"
+    prompt { text: "mno" }
+    generation { max_tokens: 4 temperature: 0.5 top_k: 3 seed: 4 stop_ids: 7 }
+    interventions {
+      hook_points: "layers.1.layer_mid"
+      selection { steps { indices: [1, 2] } }
+      noise { scale: 0.5 seed: 3 }
+    }
+    interventions { hook_points: "layers.2.layer_output" skip {} }
+  }
+  captures { hook_points: "layers.2.layer_mid" runs: "g" }
+  captures { node: "large" }
+  captures { label: "kept" hook_points: "logits" runs: "a" tensor_name: "k" }
+  constants { key: "v" value { dtype: DATA_TYPE_F16 shape: 24
+    data: "abababababababababababababababababababababababab" } }
+  constants { key: "w" value { dtype: DATA_TYPE_F16 shape: 24
+    data: "cacacacacacacacacacacacacacacacacacacacacacacaca" } }
+  program {
+    nodes { name: "r" read { run: "a" hook_point: "layers.0.layer_mid" } }
+    nodes { name: "n" inputs: "r" reduce { kind: REDUCE_KIND_NORM } }
+    nodes { name: "one" number: 1 }
+    nodes { name: "large" inputs: ["one", "n"] function: FUNCTION_LESS }
+  }
+  gradients {
+    of { run: "a" logit { token_id: 4 } }
+    hook_points: "layers.*.layer_output"
+  }
+  sweeps {
+    run: "b"
+    interventions {
+      hook_points: "layers.{1,2}.layer_output"
+      add { value { constant: "v" } }
+    }
+    axes { layers { window: 2 } }
+    axes { positions { positions { indices: [0, -1] } } }
+    axes { scales { scales: [0.5, 2] } }
+    metrics { label: "d" logit_difference { token_id: 1 baseline_token_id: 2 } }
+  }
+)";
+
 // What holds for every plan, whatever was asked.
 void ExpectSound(const TracePlan& plan) {
   int64_t size_bytes = 0;
@@ -71,34 +156,76 @@ void ExpectSound(const TracePlan& plan) {
   }
 }
 
-TEST(PlanTrace, AnswersOrRefusesEveryMutationOfARequest) {
-  const std::string whole = RequestOf(kRequest).SerializeAsString();
-  const auto unchanged = PlanTrace(RequestOf(kRequest), TinyContext());
+// Every node, write, output and group names what is there.
+void ExpectConsistent(const TracePlan& plan) {
+  const int node_count = static_cast<int>(plan.nodes.size());
+  for (int i = 0; i < node_count; ++i) {
+    for (int input : plan.nodes[i].inputs) EXPECT_LT(input, i);
+    EXPECT_FALSE(plan.nodes[i].field.empty());
+  }
+  for (const PlannedWrite& write : plan.writes) {
+    EXPECT_LT(write.run, static_cast<int>(plan.runs.size()));
+    EXPECT_LT(write.value, node_count);
+    EXPECT_LT(write.condition, node_count);
+    EXPECT_TRUE(write.steps.prompt || write.steps.has_generated());
+    EXPECT_EQ(EntryOf(write.point.hook).access, Access::kReadWrite);
+  }
+  for (const PlannedOutput& output : plan.outputs) {
+    EXPECT_LT(output.node, node_count);
+    EXPECT_LT(output.tensor, static_cast<int>(plan.tensors.size()));
+  }
+  size_t grouped = 0;
+  for (const RunGroup& group : plan.groups) grouped += group.runs.size();
+  EXPECT_EQ(grouped, plan.runs.size() + plan.gradient_passes.size());
+}
+
+struct Mutations {
+  const char* request;
+  PlanContext context;
+  int repeats = 0;
+};
+
+void AnswersOrRefuses(const Mutations& mutations) {
+  const std::string whole = RequestOf(mutations.request).SerializeAsString();
+  const auto unchanged =
+      PlanTrace(RequestOf(mutations.request), mutations.context);
   ASSERT_TRUE(unchanged.ok()) << unchanged.status();
   ExpectSound(**unchanged);
+  ExpectConsistent(**unchanged);
   const google::protobuf::LogSilencer silencer;  // it tells of bad UTF-8
   std::mt19937 random(5);
   int planned = 0;
   int refused = 0;
-  for (int repeat = 0; repeat < 20000; ++repeat) {
+  for (int repeat = 0; repeat < mutations.repeats; ++repeat) {
     std::string bytes = whole;
     for (unsigned count = 1 + random() % 3; count > 0; --count) {
       bytes[random() % bytes.size()] = static_cast<char>(random());
     }
     v1::TraceRequest request;
     if (!request.ParseFromString(bytes)) continue;
-    const auto plan = PlanTrace(request, TinyContext());
+    const auto plan = PlanTrace(request, mutations.context);
     if (plan.ok()) {
       ++planned;
       ExpectSound(**plan);
+      ExpectConsistent(**plan);
     } else {
       ++refused;
       EXPECT_NE(FieldOf(plan.status()), "") << plan.status();
-      EXPECT_LT(plan.status().message().size(), 1000u);
+      EXPECT_LT(plan.status().message().size(), 1000u) << plan.status();
     }
   }
   EXPECT_GT(planned, 100);
   EXPECT_GT(refused, 1000);
+}
+
+TEST(PlanTrace, AnswersOrRefusesEveryMutationOfARequest) {
+  AnswersOrRefuses(
+      {.request = kRequest, .context = TinyContext(), .repeats = 20000});
+}
+
+TEST(PlanTrace, AnswersOrRefusesEveryMutationOfAnExperiment) {
+  AnswersOrRefuses(
+      {.request = kExperiment, .context = KeepingContext(), .repeats = 20000});
 }
 
 }  // namespace
