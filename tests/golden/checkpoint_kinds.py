@@ -34,9 +34,9 @@ KINDS: dict[str, dict] = {
 }
 
 
-def make_checkpoint(folder: pathlib.Path, kind: str, dtype: torch.dtype = torch.float32) -> pathlib.Path:
-    """A checkpoint of the kind in `folder`. Weights are large enough for attention to be far from uniform."""
-    settings = {**_COMMON, **KINDS[kind]}
+def make_checkpoint(folder: pathlib.Path, kind: str, dtype: torch.dtype = torch.float32, **more) -> pathlib.Path:
+    """A checkpoint of the kind in `folder`, with more settings. Weights are large enough for attention to be far from uniform."""
+    settings = {**_COMMON, **KINDS[kind], **more}
     head_dim = settings.pop("head_dim", None)
     config = Phi3Config(**settings, initializer_range=0.15)
     if head_dim is not None:

@@ -5,21 +5,16 @@ bytes, any NaN equal to any NaN.
 """
 
 import concurrent.futures
-import os
 import pathlib
 import random
-import subprocess
-import time
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 import phitap
 from checkpoint_kinds import KINDS, ORIGINAL_LENGTH, VOCABULARY, make_checkpoint
+from served import bits, serve
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-SERVER = pathlib.Path(os.environ.get("PHITAPD", ROOT / "build" / "release" / "bin" / "phitapd"))
 LONGROPE = [kind for kind in KINDS if "rope_scaling" in KINDS[kind]]
 CAPTURES = ["input_ids", "attention_mask", "input_size", "token_embeddings", "rotary_cos", "rotary_sin", "final_norm_output",
             "lm_head_output", "logits", "next_token_probs"] + [
@@ -36,32 +31,10 @@ def checkpoints(tmp_path_factory) -> dict[str, pathlib.Path]:
     return {kind: make_checkpoint(base / kind, kind) for kind in KINDS}
 
 
-def serve(checkpoints, folder: pathlib.Path, dtype: str, threads: int) -> Iterator[str]:
-    port = folder / "port"
-    with open(folder / "log", "w") as log:
-        server = subprocess.Popen(
-            [SERVER, *(f"--model={kind}={path}" for kind, path in checkpoints.items()), "--listen", "127.0.0.1:0", "--port-file", port,
-             "--dtype", dtype, "--threads", str(threads)], stdout=log, stderr=subprocess.STDOUT)
-    deadline = time.monotonic() + 120
-    while not (port.exists() and port.read_text().strip()):
-        assert server.poll() is None and time.monotonic() < deadline, (folder / "log").read_text()
-        time.sleep(0.05)
-    yield port.read_text().strip()
-    server.terminate()
-    assert server.wait(timeout=60) == 0, (folder / "log").read_text()
-
-
 @pytest.fixture(scope="module", params=[(dtype, threads) for dtype in ("float32", "bfloat16", "float16") for threads in (1, 2, 12, 48)],
                 ids=lambda p: f"{p[0]}-{p[1]}threads")
 def address(request, checkpoints, tmp_path_factory):
     yield from serve(checkpoints, tmp_path_factory.mktemp("server"), *request.param)
-
-
-def bits(value: np.ndarray) -> bytes:
-    """The bytes, every NaN the same."""
-    if value.dtype.kind in "iu":
-        return value.tobytes()
-    return np.where(np.isnan(value.astype(np.float32)), value.dtype.type(np.nan), value).tobytes()
 
 
 def cut(spec: phitap.TensorSpec, value: np.ndarray, tokens: int) -> np.ndarray:

@@ -1,0 +1,41 @@
+"""The real server on checkpoints, and what its answers are compared by."""
+
+import os
+import pathlib
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import torch
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SERVER = pathlib.Path(os.environ.get("PHITAPD", ROOT / "build" / "release" / "bin" / "phitapd"))
+
+
+def serve(checkpoints: Mapping[str, pathlib.Path], folder: pathlib.Path, dtype: str, threads: int, *flags: str) -> Iterator[str]:
+    """Gives the address of a server that holds the checkpoints by their names, and ends it afterwards. folder: for its files."""
+    port = folder / "port"
+    with open(folder / "log", "w") as log:
+        server = subprocess.Popen(
+            [SERVER, *(f"--model={name}={path}" for name, path in checkpoints.items()), "--listen", "127.0.0.1:0", "--address-file", port,
+             "--dtype", dtype, "--threads", str(threads), *flags], stdout=log, stderr=subprocess.STDOUT)
+    deadline = time.monotonic() + 120
+    while not (port.exists() and port.read_text().strip()):
+        assert server.poll() is None and time.monotonic() < deadline, (folder / "log").read_text()
+        time.sleep(0.05)
+    yield port.read_text().strip()
+    server.terminate()
+    assert server.wait(timeout=60) == 0, (folder / "log").read_text()
+
+
+def bits(value: np.ndarray) -> bytes:
+    """The bytes, every NaN the same."""
+    if value.dtype.kind in "iu":
+        return value.tobytes()
+    return np.where(np.isnan(value.astype(np.float32)), value.dtype.type(np.nan), value).tobytes()
+
+
+def same_bits(ours: torch.Tensor, theirs: torch.Tensor) -> bool:
+    """Equal, any NaN to any NaN."""
+    return ours.dtype == theirs.dtype and ours.shape == theirs.shape and bool(((ours == theirs) | (ours.isnan() & theirs.isnan())).all())
