@@ -61,7 +61,7 @@ build() {
 start_server() {
   rm -f "$ADDRESS_FILE"
   # In a session of its own: with --serve it outlives the terminal.
-  setsid build/release/bin/phitapd --model demo=deploy/demo-model --listen "127.0.0.1:$1" --port-file "$ADDRESS_FILE" \
+  setsid build/release/bin/phitapd --model demo=deploy/demo-model --listen "127.0.0.1:$1" --address-file "$ADDRESS_FILE" \
     >"$SERVER_LOG" 2>&1 </dev/null &
   SERVER_PID=$!
   trap stop_server EXIT

@@ -20,6 +20,8 @@ constexpr char kExamples[] = R"(Examples:
   phitapd --model phi=/models/Phi-3-mini-4k-instruct
   phitapd --model a=/models/a --model b=/models/b --listen 0.0.0.0:7777 --threads 16
   phitapd --model phi=/models/phi --listen unix:/run/phitap.sock --log-format json
+  phitapd --model phi=/models/phi --state-dir /var/lib/phitap --max-tensor-bytes 20GiB --max-working-bytes 16GiB
+  phitapd --model phi=/models/phi --max-sweep-cells 4096 --max-generated-tokens 1024
   phitapd --config /etc/phitap.toml
 A configuration file holds the same flags without dashes, one a line:
   model = ["phi=/models/Phi-3-mini-4k-instruct"]
@@ -62,8 +64,9 @@ ConfigOutcome Refuse(const absl::Status& status) {
 ConfigOutcome ReadServerConfig(int argc, const char* const* argv) {
   ServerConfig config;
   std::deque<Flag> flags = ServerFlags(config);
-  CLI::App app("phitapd: reads activations of Phi-3 family models, over gRPC.",
-               "phitapd");
+  CLI::App app(
+      "phitapd: reads and edits activations of Phi-3 family models, over gRPC.",
+      "phitapd");
   app.footer(kExamples);
   app.set_version_flag("--version", "phitapd " PHITAP_VERSION);
   app.set_config("--config", "", "TOML file with the same flags");

@@ -15,6 +15,7 @@
 #include "server/rpc/rpc_server.h"
 #include "server/rpc/service_parts.h"
 #include "server/schedule/scheduler.h"
+#include "server/tensors/named_tensors.h"
 
 namespace phitap {
 
@@ -33,11 +34,12 @@ struct ServerConfig {
   int threads = 1;
   RpcServerOptions rpc;
   // Where the address is written once the server listens; empty for nowhere.
-  std::string port_file;
+  std::string address_file;
   LogOptions log;
   ServiceLimits limits;
-  // Its clock is set by main.
+  // Their clocks are set by main.
   SchedulerOptions schedule;
+  NamedTensorsOptions tensors;
 };
 
 // A configuration, or a text to print and the code to exit with: help, version,

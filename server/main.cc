@@ -20,6 +20,7 @@
 #include "server/rpc/worker_pool.h"
 #include "server/schedule/scheduler.h"
 #include "server/stop_signal.h"
+#include "server/tensors/named_tensors.h"
 
 namespace phitap {
 namespace {
@@ -48,17 +49,34 @@ absl::StatusOr<Engine> StartEngine(const ServerConfig& config,
                 .models = ServedModels(std::move(served))};
 }
 
+absl::StatusOr<std::unique_ptr<NamedTensors>> OpenTensors(
+    const ServerConfig& config, const Clock& clock) {
+  NamedTensorsOptions options = config.tensors;
+  options.clock = &clock;
+  options.on_file_error = [](const absl::Status& error) {
+    Log(LogLevel::kError, "a named tensor is not as it should be on disk",
+        {{log_field::kError, std::string(error.message())}});
+  };
+  absl::StatusOr<std::unique_ptr<NamedTensors>> tensors =
+      NamedTensors::Open(std::move(options));
+  if (tensors.ok()) return tensors;
+  return InvalidField(
+      {.field = absl::StrCat("--state-dir ", config.tensors.state_dir),
+       .problem = std::string(tensors.status().message())},
+      tensors.status().code());
+}
+
 absl::Status Announce(const ServerConfig& config, const std::string& address) {
   if (ReachableFromElsewhere(config.rpc.listen)) {
     Log(LogLevel::kWarning,
         "other machines can connect, without encryption or a password",
         {{log_field::kAddress, address}});
   }
-  if (!config.port_file.empty() &&
-      !(std::ofstream(config.port_file) << address << std::endl)) {
+  if (!config.address_file.empty() &&
+      !(std::ofstream(config.address_file) << address << std::endl)) {
     return InvalidField(
-        {.field = "--port-file",
-         .problem = absl::StrCat("cannot write to ", config.port_file)});
+        {.field = "--address-file",
+         .problem = absl::StrCat("cannot write to ", config.address_file)});
   }
   Log(LogLevel::kInfo, "ready",
       {{log_field::kAddress, address},
@@ -69,12 +87,16 @@ absl::Status Announce(const ServerConfig& config, const std::string& address) {
 
 absl::Status Serve(const ServerConfig& config, StopSignal& stop_signal) {
   SystemClock clock;
+  // First, and destroyed last: what was accepted may still be kept in it.
+  ASSIGN_OR_RETURN(const std::unique_ptr<NamedTensors> tensors,
+                   OpenTensors(config, clock));
   ASSIGN_OR_RETURN(Engine engine, StartEngine(config, clock));
   WorkerPool planning({.thread_count = 2});
   WorkerPool delivery({.thread_count = 2});
   StreamWatch watch({.clock = &clock});
   ActivationService service({.models = &engine.models,
                              .scheduler = engine.scheduler.get(),
+                             .tensors = tensors.get(),
                              .planning = &planning,
                              .delivery = &delivery,
                              .watch = &watch,

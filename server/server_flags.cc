@@ -103,11 +103,17 @@ void AddServingFlags(ServerConfig& config, std::deque<Flag>& flags) {
                    "Where to listen; port 0 takes a free one",
                    {"127.0.0.1:7777"},
                    Into(config.rpc.listen, ParseListen)});
-  flags.push_back({"--port-file",
+  flags.push_back({"--address-file",
                    "FILE",
                    "Where to write the address once the server listens",
                    {""},
-                   Into(config.port_file, ParseAnything)});
+                   Into(config.address_file, ParseAnything)});
+  flags.push_back({"--state-dir",
+                   "FOLDER",
+                   "Where named tensors are kept over a restart; without it "
+                   "they are in memory alone",
+                   {""},
+                   Into(config.tensors.state_dir, ParseAnything)});
   flags.push_back(
       {"--device", "cpu|cuda", "Where to compute", {"cpu"}, CheckDevice});
   flags.push_back({"--dtype",
@@ -168,9 +174,38 @@ void AddLimitFlags(ServerConfig& config, std::deque<Flag>& flags) {
       {"--max-undelivered-bytes",
        "SIZE",
        "Bytes of the tensors of all answers that are queued, "
-       "computed or not yet sent",
-       {"8GiB"},
+       "computed or not yet sent, and of what is computed for them",
+       {"16GiB"},
        Into(config.schedule.max_undelivered_bytes, BytesUpTo(kMaxBytes))});
+  flags.push_back(
+      {"--max-working-bytes",
+       "SIZE",
+       "Bytes that one trace holds besides its answer: values that other runs "
+       "read, keys and values of generation, a gradient's graph",
+       {"8GiB"},
+       Into(config.limits.plan.max_working_bytes, BytesUpTo(kMaxBytes))});
+  flags.push_back({"--max-tensor-bytes",
+                   "SIZE",
+                   "Bytes of all named tensors, and of those being uploaded",
+                   {"4GiB"},
+                   [&config](const FlagText& given) -> absl::Status {
+                     ASSIGN_OR_RETURN(config.tensors.max_bytes,
+                                      ParseBytes(given, kMaxBytes));
+                     config.limits.max_upload_bytes = config.tensors.max_bytes;
+                     return absl::OkStatus();
+                   }});
+  flags.push_back(
+      {"--max-sweep-cells",
+       "N",
+       "Runs that the sweeps of one trace stand for",
+       {"16384"},
+       Into(config.limits.plan.max_sweep_cells, IntIn(1, kMaxCount))});
+  flags.push_back(
+      {"--max-generated-tokens",
+       "N",
+       "Tokens that one run generates",
+       {"32768"},
+       Into(config.limits.plan.max_generated_tokens, IntIn(1, kMaxCount))});
   flags.push_back({"--default-deadline",
                    "DURATION",
                    "Of a trace whose client names none",
@@ -183,7 +218,8 @@ void AddLimitFlags(ServerConfig& config, std::deque<Flag>& flags) {
                    Into(config.limits.max_deadline, ParseDuration)});
   flags.push_back({"--stall-timeout",
                    "DURATION",
-                   "A stream whose reader takes nothing for so long is ended",
+                   "A stream whose reader takes nothing, or an upload whose "
+                   "writer sends nothing, for so long is ended",
                    {"60s"},
                    Into(config.limits.stall_timeout, ParseDuration)});
 }

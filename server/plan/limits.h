@@ -51,7 +51,7 @@ struct Limits {
   int64_t max_generated_tokens = 32768;
   // Bytes that a request may hold on the server besides its answer: see
   // TracePlan::working_bytes.
-  int64_t max_working_bytes = int64_t{16} << 30;
+  int64_t max_working_bytes = int64_t{8} << 30;
 };
 
 }  // namespace phitap

@@ -9,8 +9,10 @@
 #include "server/rpc/grpc_status.h"
 #include "server/rpc/model_messages.h"
 #include "server/rpc/prompt_encoder.h"
+#include "server/rpc/put_tensor_reactor.h"
 #include "server/rpc/request_id.h"
 #include "server/rpc/request_plan.h"
+#include "server/rpc/tensor_messages.h"
 #include "server/rpc/trace_reactor.h"
 
 namespace phitap {
@@ -97,7 +99,9 @@ grpc::ServerUnaryReactor* ActivationService::PlanTrace(
     v1::PlanTraceResponse* response) {
   return Answer("PlanTrace", *context, [=, this]() -> absl::Status {
     ASSIGN_OR_RETURN(*response,
-                     PlanOnly(*request, *parts_.models, parts_.limits.plan));
+                     PlanOnly(*request, {.models = *parts_.models,
+                                         .tensors = *parts_.tensors,
+                                         .limits = parts_.limits.plan}));
     return absl::OkStatus();
   });
 }
@@ -105,6 +109,31 @@ grpc::ServerUnaryReactor* ActivationService::PlanTrace(
 grpc::ServerWriteReactor<grpc::ByteBuffer>* ActivationService::Trace(
     grpc::CallbackServerContext* context, const grpc::ByteBuffer* request) {
   return TraceReactor::Start(parts_, *context, *request);
+}
+
+grpc::ServerReadReactor<v1::PutTensorRequest>* ActivationService::PutTensor(
+    grpc::CallbackServerContext* context, v1::PutTensorResponse* response) {
+  return PutTensorReactor::Start(parts_, uploads_, *context, *response);
+}
+
+grpc::ServerUnaryReactor* ActivationService::ListTensors(
+    grpc::CallbackServerContext* context, const v1::ListTensorsRequest* request,
+    v1::ListTensorsResponse* response) {
+  return Answer("ListTensors", *context, [=, this]() -> absl::Status {
+    RETURN_IF_ERROR(RefuseUnknown(*request, ""));
+    *response = DescribeAll(*parts_.tensors, request->prefix());
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* ActivationService::DeleteTensor(
+    grpc::CallbackServerContext* context,
+    const v1::DeleteTensorRequest* request,
+    v1::DeleteTensorResponse* /*response*/) {
+  return Answer("DeleteTensor", *context, [=, this]() -> absl::Status {
+    RETURN_IF_ERROR(RefuseUnknown(*request, ""));
+    return parts_.tensors->Delete(request->name(), "name");
+  });
 }
 
 }  // namespace phitap

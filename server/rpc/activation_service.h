@@ -23,13 +23,21 @@ using CallbackActivationService =
             v1::ActivationService::WithCallbackMethod_Tokenize<
                 v1::ActivationService::WithCallbackMethod_Detokenize<
                     v1::ActivationService::WithCallbackMethod_PlanTrace<
-                        v1::ActivationService::WithRawCallbackMethod_Trace<
-                            v1::ActivationService::Service>>>>>>;
+                        v1::ActivationService::WithCallbackMethod_PutTensor<
+                            v1::ActivationService::
+                                WithCallbackMethod_ListTensors<
+                                    v1::ActivationService::
+                                        WithCallbackMethod_DeleteTensor<
+                                            v1::ActivationService::
+                                                WithRawCallbackMethod_Trace<
+                                                    v1::ActivationService::
+                                                        Service>>>>>>>>>;
 
 // Thread-safe. Nothing but the posting of a task happens in gRPC's callbacks.
 class ActivationService final : public CallbackActivationService {
  public:
-  explicit ActivationService(const ServiceParts& parts) : parts_(parts) {}
+  explicit ActivationService(const ServiceParts& parts)
+      : parts_(parts), uploads_(parts.limits.max_upload_bytes, "uploads") {}
 
   grpc::ServerUnaryReactor* ListModels(
       grpc::CallbackServerContext* context,
@@ -51,6 +59,17 @@ class ActivationService final : public CallbackActivationService {
   grpc::ServerWriteReactor<grpc::ByteBuffer>* Trace(
       grpc::CallbackServerContext* context,
       const grpc::ByteBuffer* request) override;
+  grpc::ServerReadReactor<v1::PutTensorRequest>* PutTensor(
+      grpc::CallbackServerContext* context,
+      v1::PutTensorResponse* response) override;
+  grpc::ServerUnaryReactor* ListTensors(
+      grpc::CallbackServerContext* context,
+      const v1::ListTensorsRequest* request,
+      v1::ListTensorsResponse* response) override;
+  grpc::ServerUnaryReactor* DeleteTensor(
+      grpc::CallbackServerContext* context,
+      const v1::DeleteTensorRequest* request,
+      v1::DeleteTensorResponse* response) override;
 
  private:
   // Runs `answer` on the planning pool and ends the call with what it returns.
@@ -59,6 +78,8 @@ class ActivationService final : public CallbackActivationService {
                                    std::function<absl::Status()> answer);
 
   const ServiceParts parts_;
+  // For the bytes of uploads under way.
+  ByteBudget uploads_;
 };
 
 }  // namespace phitap

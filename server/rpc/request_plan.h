@@ -12,8 +12,16 @@
 #include "server/plan/limits.h"
 #include "server/plan/trace_plan.h"
 #include "server/rpc/served_models.h"
+#include "server/tensors/named_tensors.h"
 
 namespace phitap {
+
+// What planning looks things up in. All outlive the calls.
+struct PlanningParts {
+  const ServedModels& models;
+  const NamedTensors& tensors;
+  const Limits& limits;
+};
 
 struct RequestPlan {
   const ServedModel* model = nullptr;
@@ -21,15 +29,14 @@ struct RequestPlan {
 };
 
 // NOT_FOUND for an unknown model, INVALID_ARGUMENT for fields and values that
-// this server does not know, and the errors of PlanTrace.
+// this server does not know, RESOURCE_EXHAUSTED for captures that do not fit
+// where they are to be kept, and the errors of PlanTrace.
 absl::StatusOr<RequestPlan> PlanRequest(const v1::TraceRequest& request,
-                                        const ServedModels& models,
-                                        const Limits& limits);
+                                        const PlanningParts& parts);
 
 // The dry run.
 absl::StatusOr<v1::PlanTraceResponse> PlanOnly(
-    const v1::PlanTraceRequest& request, const ServedModels& models,
-    const Limits& limits);
+    const v1::PlanTraceRequest& request, const PlanningParts& parts);
 
 }  // namespace phitap
 

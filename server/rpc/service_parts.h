@@ -10,6 +10,7 @@
 #include "server/rpc/stream_watch.h"
 #include "server/rpc/worker_pool.h"
 #include "server/schedule/scheduler.h"
+#include "server/tensors/named_tensors.h"
 
 namespace phitap {
 
@@ -18,15 +19,18 @@ struct ServiceLimits {
   // Of a trace whose client names no deadline, and the longest that any gets.
   absl::Duration default_deadline = absl::Minutes(10);
   absl::Duration max_deadline = absl::Hours(1);
-  // A stream that takes nothing for so long is ended.
+  // A stream that takes nothing, or sends nothing, for so long is ended.
   absl::Duration stall_timeout = absl::Seconds(60);
+  // Bytes of all tensors that are being uploaded, before they are kept.
+  int64_t max_upload_bytes = int64_t{4} << 30;
 };
 
 // All outlive the service.
 struct ServiceParts {
   const ServedModels* models = nullptr;
   Scheduler* scheduler = nullptr;
-  // Parsing, tokenizing, planning.
+  NamedTensors* tensors = nullptr;
+  // Parsing, tokenizing, planning, taking uploads.
   WorkerPool* planning = nullptr;
   // Hashing, encoding, writing.
   WorkerPool* delivery = nullptr;

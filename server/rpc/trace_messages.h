@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@
 #include "absl/time/time.h"
 #include "phitap/v1/trace.pb.h"
 #include "server/plan/trace_plan.h"
+#include "server/rpc/generated_text.h"
 #include "server/rpc/served_models.h"
 #include "server/schedule/result_stream.h"
 
@@ -36,9 +38,10 @@ struct TraceTotals {
   absl::Duration compute_time;
 };
 
-// Header, tokens of each run, then what the stream yields: descriptor and
-// chunks of each tensor, progress, summary. Hashes each chunk as it is made, so
-// a tensor starts to travel before all of it is hashed. Thread-compatible.
+// Header, prompt of each of the caller's runs, then what the stream yields:
+// descriptor and chunks of each tensor, generated tokens, progress, summary.
+// Hashes each chunk as it is made, so a tensor starts to travel before all of
+// it is hashed. Thread-compatible.
 class TraceMessages {
  public:
   explicit TraceMessages(TraceMessagesOptions options);
@@ -69,11 +72,22 @@ class TraceMessages {
   // The message of an event; none for TraceFailed.
   std::optional<grpc::ByteBuffer> MessageOf(StreamEvent event);
   grpc::ByteBuffer Describe(TensorReady ready);
+  grpc::ByteBuffer TellToken(const GeneratedToken& token);
+  // The text that the token completes.
+  std::string TextOf(const GeneratedToken& token);
   grpc::ByteBuffer Summarize(const TraceFinished& finished);
+  // Against every run alone at full depth.
+  int64_t TokenLayersSaved(const TraceFinished& finished) const;
 
   const TraceMessagesOptions options_;
   bool header_made_ = false;
   int runs_told_ = 0;
+  // Of the caller's runs, which come first.
+  const int run_count_;
+  // By run: of those that generate.
+  std::map<int, GeneratedText> texts_;
+  // Generated tokens that have gone through the model.
+  int64_t tokens_fed_ = 0;
   std::optional<Sending> sending_;
   std::unique_ptr<XXH3_state_t, FreeHash> hash_;
   std::optional<absl::Status> end_;

@@ -32,6 +32,16 @@ absl::Time DeadlineOf(const grpc::CallbackServerContext& context,
   return std::min(absl::FromChrono(asked), now + parts.limits.max_deadline);
 }
 
+KeepTensor KeepIn(NamedTensors& tensors) {
+  return [&tensors](const PlannedTensor& planned, const HostTensor& value) {
+    // A copy: the value may be a part of something larger, which would live as
+    // long and is not counted.
+    return tensors.Put(planned.kept_as,
+                       CopyOf(value.dtype, value.shape, value.bytes),
+                       "tensor_name");
+  };
+}
+
 }  // namespace
 
 TraceReactor* TraceReactor::Start(const ServiceParts& parts,
@@ -65,15 +75,20 @@ void TraceReactor::Plan(const grpc::ByteBuffer& request) {
 absl::Status TraceReactor::Accept(const grpc::ByteBuffer& request) {
   ASSIGN_OR_RETURN(const v1::TraceRequest trace, DecodeRequest(request));
   ASSIGN_OR_RETURN(const RequestPlan planned,
-                   PlanRequest(trace, *parts_.models, parts_.limits.plan));
+                   PlanRequest(trace, {.models = *parts_.models,
+                                       .tensors = *parts_.tensors,
+                                       .limits = parts_.limits.plan}));
   if (!Watch()) return absl::CancelledError("the call was cancelled");
-  ASSIGN_OR_RETURN(std::shared_ptr<ResultStream> stream,
-                   parts_.scheduler->Submit({.plan = planned.plan,
-                                             .deadline = deadline_,
-                                             .wake = [weak = weak_from_this()] {
-                                               if (auto reactor = weak.lock())
-                                                 reactor->Wake();
-                                             }}));
+  ASSIGN_OR_RETURN(
+      std::shared_ptr<ResultStream> stream,
+      parts_.scheduler->Submit({.plan = planned.plan,
+                                .deadline = deadline_,
+                                .wake =
+                                    [weak = weak_from_this()] {
+                                      if (auto reactor = weak.lock())
+                                        reactor->Wake();
+                                    },
+                                .keep = KeepIn(*parts_.tensors)}));
   std::lock_guard lock(mutex_);
   model_ = planned.model->name;
   messages_.emplace(TraceMessagesOptions{.request_id = request_id_,

@@ -66,7 +66,7 @@ class Server(Process):
                     str(binaries / "phitapd"),
                     f"--model=model={folder}",
                     f"--threads={threads}",
-                    f"--port-file={address}",
+                    f"--address-file={address}",
                     "--listen=127.0.0.1:0",
                     "--log-level=warning",
                 ],

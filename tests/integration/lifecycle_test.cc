@@ -134,7 +134,7 @@ TEST_F(LifecycleTest, ListensOnAUnixSocket) {
 
 TEST_F(LifecycleTest, WritesItsAddressToTheFile) {
   const std::string path = folder_.File("address");
-  ServerProcess server({Model(), "--port-file", path});
+  ServerProcess server({Model(), "--address-file", path});
   const std::string address = server.AwaitAddress();
   ASSERT_NE(address, "");
   std::string written;

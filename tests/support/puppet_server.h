@@ -51,6 +51,8 @@ struct PuppetServerOptions {
   ServiceLimits limits;
   RpcServerOptions rpc = {.listen = "127.0.0.1:0"};
   int max_waiting_calls = 100;
+  // Of the tensors that are kept.
+  int64_t max_tensor_bytes = 1 << 20;
 };
 
 // Streams are checked only by watch().CheckAll(). The destructor lets waves run
@@ -58,7 +60,9 @@ struct PuppetServerOptions {
 class PuppetServer {
  public:
   explicit PuppetServer(PuppetServerOptions options = {})
-      : planning_({.max_waiting = options.max_waiting_calls}) {
+      : tensors_(*NamedTensors::Open(
+            {.max_bytes = options.max_tensor_bytes, .clock = &clock_})),
+        planning_({.max_waiting = options.max_waiting_calls}) {
     options.schedule.clock = &clock_;
     scheduler_ = *Scheduler::Start(options.schedule, [this] {
       ExecutorMap executors;
@@ -68,6 +72,7 @@ class PuppetServer {
     service_ = std::make_unique<ActivationService>(
         ServiceParts{.models = &models_,
                      .scheduler = scheduler_.get(),
+                     .tensors = tensors_.get(),
                      .planning = &planning_,
                      .delivery = &delivery_,
                      .watch = &watch_,
@@ -86,6 +91,7 @@ class PuppetServer {
   ManualClock& clock() { return clock_; }
   WaveStage& stage() { return stage_; }
   Scheduler& scheduler() { return *scheduler_; }
+  NamedTensors& tensors() { return *tensors_; }
   StreamWatch& watch() { return watch_; }
   RpcServer& rpc() { return *rpc_; }
   v1::ActivationService::Stub& stub() { return *stub_; }
@@ -95,6 +101,7 @@ class PuppetServer {
   ManualClock clock_;
   WaveStage stage_;
   ServedModels models_{PuppetModels()};
+  std::unique_ptr<NamedTensors> tensors_;
   std::unique_ptr<Scheduler> scheduler_;
   WorkerPool planning_;
   WorkerPool delivery_{{}};

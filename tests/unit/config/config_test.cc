@@ -43,7 +43,7 @@ TEST(ServerConfig, TakesEveryFlag) {
                                       "b=/b",
                                       "--listen",
                                       "unix:/tmp/s",
-                                      "--port-file",
+                                      "--address-file",
                                       "/tmp/p",
                                       "--device",
                                       "cpu",
@@ -69,6 +69,16 @@ TEST(ServerConfig, TakesEveryFlag) {
                                       "2.5 KiB",
                                       "--max-undelivered-bytes",
                                       "9000",
+                                      "--state-dir",
+                                      "/var/lib/phitap",
+                                      "--max-working-bytes",
+                                      "3MiB",
+                                      "--max-tensor-bytes",
+                                      "5KiB",
+                                      "--max-sweep-cells",
+                                      "11",
+                                      "--max-generated-tokens",
+                                      "12",
                                       "--default-deadline",
                                       "90s",
                                       "--max-deadline",
@@ -81,7 +91,7 @@ TEST(ServerConfig, TakesEveryFlag) {
   EXPECT_EQ(config.models[0].path, "/x=y");
   EXPECT_EQ(config.models[1].name, "b");
   EXPECT_EQ(config.rpc.listen, "unix:/tmp/s");
-  EXPECT_EQ(config.port_file, "/tmp/p");
+  EXPECT_EQ(config.address_file, "/tmp/p");
   EXPECT_EQ(config.dtype, DType::kF16);
   EXPECT_EQ(config.weights, WeightStorage::kCopy);
   EXPECT_EQ(config.threads, 3);
@@ -93,6 +103,12 @@ TEST(ServerConfig, TakesEveryFlag) {
   EXPECT_EQ(config.rpc.max_request_bytes, 1 << 20);
   EXPECT_EQ(config.limits.plan.max_response_bytes, 2560);
   EXPECT_EQ(config.schedule.max_undelivered_bytes, 9000);
+  EXPECT_EQ(config.tensors.state_dir, "/var/lib/phitap");
+  EXPECT_EQ(config.limits.plan.max_working_bytes, 3 << 20);
+  EXPECT_EQ(config.tensors.max_bytes, 5 << 10);
+  EXPECT_EQ(config.limits.max_upload_bytes, 5 << 10);
+  EXPECT_EQ(config.limits.plan.max_sweep_cells, 11);
+  EXPECT_EQ(config.limits.plan.max_generated_tokens, 12);
   EXPECT_EQ(config.limits.default_deadline, absl::Seconds(90));
   EXPECT_EQ(config.limits.max_deadline, absl::Minutes(90));
   EXPECT_EQ(config.limits.stall_timeout, absl::Milliseconds(500));

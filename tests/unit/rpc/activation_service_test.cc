@@ -103,7 +103,8 @@ TEST(ActivationService, SendsTensorsBeforeTheWaveEnds) {
                                   std::vector<std::byte>(planned.size_bytes)));
   EXPECT_EQ(call.ReadUpTo(v1::TraceResponse::kTensor).tensor().tensor(), 1);
   EXPECT_TRUE(call.ReadUpTo(v1::TraceResponse::kChunk).chunk().has_xxh3());
-  server.stage().Complete({{.status = absl::InternalError("stopped half way")}});
+  server.stage().Complete(
+      {{.status = absl::InternalError("stopped half way")}});
   ASSERT_TRUE(call.Finish().ok());
   EXPECT_EQ(call.summary->runs(0).code(), 13);
   EXPECT_EQ(call.summary->runs(0).message(), "stopped half way");

@@ -9,8 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tests/support/manual_clock.h"
 #include "tests/support/small_plans.h"
+#include "tests/unit/tokenizer/tokenizer_folder.h"
 
 namespace phitap {
 namespace {
@@ -32,8 +34,9 @@ v1::TraceResponse Decode(const grpc::ByteBuffer& buffer) {
 
 class TraceMessagesTest : public ::testing::Test {
  protected:
-  void Open(const SmallPlan& small) {
-    plan_ = MakePlan(small);
+  void Open(const SmallPlan& small) { OpenPlan(MakePlan(small)); }
+  void OpenPlan(std::shared_ptr<const TracePlan> plan) {
+    plan_ = std::move(plan);
     stream_ = std::make_shared<ResultStream>(
         ResultStreamOptions{.plan = plan_, .clock = &clock_, .wake = [] {}});
     messages_.emplace(TraceMessagesOptions{.request_id = "0123",
@@ -61,6 +64,7 @@ class TraceMessagesTest : public ::testing::Test {
   ByteBudget budget_{16 << 20, "answers"};
   ManualClock clock_;
   ServedModel model_ = {.name = "tiny",
+                        .spec = {.num_layers = 2, .max_positions = 64},
                         .weights_digest = "feed",
                         .batch_invariant = true,
                         .numerics_fingerprint = "print"};
@@ -138,6 +142,116 @@ TEST_F(TraceMessagesTest, SumsUpAfterTheLastTensor) {
   EXPECT_EQ(summary.token_layers_computed(), 3);
   EXPECT_EQ(summary.token_layers_saved(), 10 - 3);
   EXPECT_EQ(messages_->end(), absl::OkStatus());
+}
+
+TEST_F(TraceMessagesTest, TellsTokensWithTheTextThatTheyComplete) {
+  model_.tokenizer = TokenizerFolder().Load().value();
+  Open({.tokens_of_runs = {2}, .max_tokens = 3});
+  All();
+  stream_->DeliverToken(
+      {.run = 0, .step = 1, .id = 7, .log_probability = -0.5});
+  stream_->Deliver(0, Ramp(2));
+  stream_->DeliverToken({.run = 0, .step = 2, .id = 6});
+  const std::vector<v1::TraceResponse> sent = All();
+  ASSERT_EQ(sent.size(), 4u);  // A descriptor and a chunk between the two.
+  EXPECT_EQ(sent[0].token().run(), "0");
+  EXPECT_EQ(sent[0].token().step(), 1);
+  EXPECT_EQ(sent[0].token().id(), 7);
+  EXPECT_EQ(sent[0].token().log_probability(), -0.5);
+  EXPECT_EQ(sent[0].token().text(), " ho");
+  EXPECT_EQ(sent[3].token().text(), " hi");
+}
+
+TEST_F(TraceMessagesTest, TellsTokensWithoutATokenizer) {
+  Open({.tokens_of_runs = {2}, .max_tokens = 3});
+  All();
+  stream_->DeliverToken({.run = 0, .step = 1, .id = 7});
+  const std::vector<v1::TraceResponse> sent = All();
+  EXPECT_EQ(sent[0].token().id(), 7);
+  EXPECT_EQ(sent[0].token().text(), "");
+}
+
+// A character that the tokens leave incomplete is told with the last of them.
+class LastTokens : public TraceMessagesTest {
+ protected:
+  // The text of token 8, half a character, at `step`.
+  std::string TextAt(int step, const PlannedGeneration& generation) {
+    TokenizerFolder folder;
+    std::string json = kTinyTokenizerJson;
+    json.replace(json.find("<0x0A>"), 6, "<0xE2>");
+    folder.Write("tokenizer.json", json);
+    model_.tokenizer = folder.Load().value();
+    auto plan = std::make_shared<TracePlan>(*MakePlan({.tokens_of_runs = {2}}));
+    plan->runs[0].generation = generation;
+    OpenPlan(plan);
+    All();
+    stream_->DeliverToken({.run = 0, .step = step, .id = 8});
+    return All()[0].token().text();
+  }
+};
+
+TEST_F(LastTokens, EndWithWhatIsLeft) {
+  const std::string left = "\xEF\xBF\xBD";
+  EXPECT_EQ(TextAt(2, {.max_tokens = 3}), "");
+  EXPECT_EQ(TextAt(3, {.max_tokens = 3}), left);
+  EXPECT_EQ(TextAt(1, {.max_tokens = 3, .stop_ids = {8}}), left);
+  EXPECT_EQ(TextAt(1, {.max_tokens = 3, .stop_ids = {8}, .forced_ids = {8}}),
+            "");
+  // The model's longest sequence is 64 tokens.
+  EXPECT_EQ(TextAt(62, {.max_tokens = 100}), "");
+  EXPECT_EQ(TextAt(63, {.max_tokens = 100}), left);
+}
+
+TEST_F(TraceMessagesTest, TellsWhyGenerationEndedAndWhatItSaved) {
+  Open({.tokens_of_runs = {2, 3}, .max_tokens = 3});
+  stream_->Deliver(0, Ramp(2));
+  stream_->Deliver(1, Ramp(3));
+  stream_->DeliverToken({.run = 0, .step = 1, .id = 7});
+  stream_->DeliverToken({.run = 0, .step = 2, .id = 7});
+  for (int layer = 0; layer < 2; ++layer) stream_->LayerDone(0, 2);
+  stream_->LayerDone(0, 1);
+  stream_->EndRun(0, absl::OkStatus(), FinishReason::kStop);
+  stream_->EndRun(1, absl::OkStatus(), FinishReason::kLength);
+  stream_->Finish({}, {});
+  const v1::TraceSummary summary = All().back().summary();
+  EXPECT_EQ(summary.runs(0).finish_reason(), v1::FINISH_REASON_STOP);
+  EXPECT_EQ(summary.runs(1).finish_reason(), v1::FINISH_REASON_LENGTH);
+  EXPECT_EQ(summary.token_layers_computed(), 5);
+  // Two layers of 5 tokens of prompts and one that was generated.
+  EXPECT_EQ(summary.token_layers_saved(), 2 * 6 - 5);
+}
+
+TEST_F(TraceMessagesTest, NamesASweepsCellsOnlyWhereTheyFail) {
+  auto plan =
+      std::make_shared<TracePlan>(*MakePlan({.tokens_of_runs = {2, 2, 2}}));
+  for (int cell : {1, 2}) {
+    plan->runs[cell].sweep = 0;
+    plan->runs[cell].label = absl::StrCat("sweep[", cell - 1, "]");
+  }
+  OpenPlan(plan);
+  for (int tensor : {0, 1}) stream_->Deliver(tensor, Ramp(2));
+  stream_->EndRun(0, absl::OkStatus());
+  stream_->EndRun(1, absl::OkStatus());
+  stream_->EndRun(2, absl::AbortedError("no"));
+  stream_->Finish({}, {});
+  const std::vector<v1::TraceResponse> sent = All();
+  EXPECT_TRUE(sent[1].has_run_tokens());
+  EXPECT_FALSE(sent[2].has_run_tokens());
+  const v1::TraceSummary& summary = sent.back().summary();
+  ASSERT_EQ(summary.runs_size(), 2);
+  EXPECT_EQ(summary.runs(0).run(), "0");
+  EXPECT_EQ(summary.runs(1).run(), "sweep[1]");
+  EXPECT_EQ(summary.runs(1).code(), 10);
+}
+
+TEST_F(TraceMessagesTest, LeavesTensorsThatAreKeptOutOfTheHeader) {
+  auto plan =
+      std::make_shared<TracePlan>(*MakePlan({.tokens_of_runs = {2, 3}}));
+  plan->tensors[0].kept_as = "mean";
+  OpenPlan(plan);
+  const v1::TraceHeader header = All()[0].header();
+  EXPECT_EQ(header.tensor_count(), 1);
+  EXPECT_EQ(header.size_bytes(), 12);
 }
 
 TEST_F(TraceMessagesTest, EndsWithTheErrorInPlaceOfASummary) {

@@ -1,0 +1,102 @@
+#include "server/rpc/put_tensor_reactor.h"
+
+#include <utility>
+
+#include "server/base/field_error.h"
+#include "server/observe/log.h"
+#include "server/rpc/grpc_status.h"
+#include "server/rpc/request_id.h"
+
+namespace phitap {
+
+PutTensorReactor* PutTensorReactor::Start(const ServiceParts& parts,
+                                          ByteBudget& budget,
+                                          grpc::CallbackServerContext& context,
+                                          v1::PutTensorResponse& response) {
+  std::shared_ptr<PutTensorReactor> reactor(
+      new PutTensorReactor(parts, budget, context, response));
+  reactor->self_ = reactor;
+  context.AddInitialMetadata(kRequestIdMetadata, reactor->request_id_);
+  parts.watch->Add(reactor, reactor.get());
+  reactor->StartRead(&reactor->message_);
+  return reactor.get();
+}
+
+PutTensorReactor::PutTensorReactor(const ServiceParts& parts,
+                                   ByteBudget& budget,
+                                   grpc::CallbackServerContext& context,
+                                   v1::PutTensorResponse& response)
+    : parts_(parts),
+      context_(context),
+      response_(response),
+      request_id_(NewRequestId()),
+      upload_({.tensors = parts.tensors, .budget = &budget}),
+      last_read_(parts.clock->Now()) {}
+
+void PutTensorReactor::OnReadDone(bool ok) {
+  {
+    std::lock_guard lock(mutex_);
+    reading_ = false;
+  }
+  auto task = [self = shared_from_this(), ok] {
+    ok ? self->TakeMessage() : self->TakeEnd();
+  };
+  // What has begun goes on: one task a call.
+  if (opened_) return parts_.planning->Post(std::move(task));
+  opened_ = true;
+  const absl::Status posted = parts_.planning->TryPost(std::move(task));
+  if (!posted.ok()) End(posted);
+}
+
+void PutTensorReactor::TakeMessage() {
+  const absl::Status status = upload_.Take(message_);
+  if (!status.ok()) return End(status);
+  {
+    std::lock_guard lock(mutex_);
+    reading_ = true;
+    last_read_ = parts_.clock->Now();
+  }
+  StartRead(&message_);
+}
+
+void PutTensorReactor::TakeEnd() {
+  // The messages of a call that was cancelled end, too.
+  if (context_.IsCancelled()) {
+    return End(absl::CancelledError("the call was cancelled"));
+  }
+  absl::StatusOr<v1::PutTensorResponse> response = upload_.Finish();
+  if (response.ok()) response_ = *std::move(response);
+  End(response.status());
+}
+
+void PutTensorReactor::End(const absl::Status& status) {
+  Log(status.ok() ? LogLevel::kDebug : LogLevel::kInfo, "call ended",
+      {{log_field::kRequest, request_id_},
+       {log_field::kMethod, "PutTensor"},
+       {log_field::kCode, absl::StatusCodeToString(status.code())},
+       {log_field::kField, FieldOf(status)}});
+  Finish(ToGrpc(status, context_));
+}
+
+void PutTensorReactor::OnDone() {
+  std::shared_ptr<PutTensorReactor> self;
+  {
+    std::lock_guard lock(mutex_);
+    self = std::move(self_);
+  }
+  parts_.watch->Remove(this);
+}
+
+void PutTensorReactor::Check(absl::Time now) {
+  std::lock_guard lock(mutex_);
+  if (self_ == nullptr || !reading_ ||
+      now - last_read_ < parts_.limits.stall_timeout) {
+    return;
+  }
+  Log(LogLevel::kWarning, "upload stalled",
+      {{log_field::kRequest, request_id_}});
+  // gRPC calls the reactor from threads of its own.
+  context_.TryCancel();
+}
+
+}  // namespace phitap
