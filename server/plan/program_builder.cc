@@ -12,6 +12,7 @@
 #include "server/plan/node_shapes.h"
 #include "server/plan/reduction.h"
 #include "server/plan/saturating.h"
+#include "server/plan/selection.h"
 #include "server/spec/quote.h"
 
 namespace phitap {
@@ -108,8 +109,21 @@ absl::StatusOr<int> ProgramBuilder::AddReshape(int input, const Shape& shape,
                  .field = std::string(field)});
 }
 
+absl::Status ProgramBuilder::CountIndices(const RunRead& read,
+                                          absl::string_view field) {
+  index_count_ += IndexCount(read.selection);
+  const int64_t allowed = context_.limits.max_selected_indices;
+  if (index_count_ <= allowed) return absl::OkStatus();
+  return Exhausted(field,
+                   absl::StrCat("brings what is read for programs, edits and "
+                                "metrics to ",
+                                index_count_, " selected indices"),
+                   absl::StrCat("at most ", allowed));
+}
+
 absl::StatusOr<Shape> ProgramBuilder::ReadShape(const RunRead& read,
-                                                absl::string_view field) const {
+                                                absl::string_view field) {
+  RETURN_IF_ERROR(CountIndices(read, field));
   const HookEntry& entry = EntryOf(read.point.hook);
   const DType dtype = ValueType(entry.hook, context_.compute_dtype);
   if (dtype == DType::kI64) {

@@ -68,12 +68,13 @@ class ProgramBuilder {
  private:
   absl::StatusOr<int> Append(ProgramNode node);
   // INVALID_ARGUMENT for integers; else the shape of the part.
-  absl::StatusOr<Shape> ReadShape(const RunRead& read,
-                                  absl::string_view field) const;
+  absl::StatusOr<Shape> ReadShape(const RunRead& read, absl::string_view field);
+  absl::Status CountIndices(const RunRead& read, absl::string_view field);
 
   const PlanContext& context_;
   TracePlan& plan_;
   int64_t constant_bytes_ = 0;
+  int64_t index_count_ = 0;
   absl::flat_hash_map<std::string, int> shared_;
 };
 

@@ -133,6 +133,19 @@ TEST(ProgramBuilder, HoldsTheLimitOnWhatTheModelMakesForARead) {
   EXPECT_THAT(runs.builder.AddRead(read, "here"), IsOk());
 }
 
+TEST(ProgramBuilder, HoldsTheLimitOnSelectedIndices) {
+  PlanContext context = TinyContext();
+  context.limits.max_selected_indices = 3;
+  PlannedRuns runs(kTwoRuns, context);
+  RunRead read = ReadOf(0, kResidual);
+  read.selection.positions = {0, 1};
+  EXPECT_THAT(runs.builder.AddRead(read, ""), IsOk());
+  EXPECT_THAT(runs.builder.AddRead(read, ""), IsOk());
+  EXPECT_THAT(runs.builder.AddGradient(read, "here"),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       HasSubstr("4 selected indices; valid: at most 3")));
+}
+
 TEST(ProgramBuilder, RefusesNumbersThatFloat32DoesNotHold) {
   PlannedRuns runs(kTwoRuns);
   EXPECT_THAT(
