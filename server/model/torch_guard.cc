@@ -25,6 +25,8 @@ absl::Status RunGuarded(absl::FunctionRef<absl::Status()> work) {
     return work();
   } catch (const c10::OutOfMemoryError& error) {
     return absl::ResourceExhaustedError(error.what_without_backtrace());
+  } catch (const c10::ValueError& error) {
+    return absl::InvalidArgumentError(error.what_without_backtrace());
   } catch (const c10::Error& error) {
     const absl::string_view message = error.what_without_backtrace();
     return TellsOfMemory(message) ? absl::ResourceExhaustedError(message)

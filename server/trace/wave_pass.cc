@@ -36,17 +36,27 @@ EvaluationRules RulesOf(const Phi3& model, const TracePlan& plan,
           .nodes = plan.nodes};
 }
 
-// Puts every output that has become computable into its tensor, and hands over
-// those that are complete.
-void DeliverOutputs(NodeValues& values, ResultSink& sink) {
+void PutOutput(const PlannedOutput& output, NodeValues& values,
+               ResultSink& sink) {
   RequestMemory& memory = values.memory();
-  for (const int index : memory.nodes().TakeReadyOutputs()) {
+  std::optional<HostTensor> tensor =
+      memory.outputs().Put(output, values.Value(output.node));
+  if (tensor) memory.Deliver(sink, output.tensor, *std::move(tensor));
+}
+
+// Puts every output that has become computable into its tensor, and hands over
+// those that are complete. The first error is returned once all were tried.
+absl::Status DeliverOutputs(NodeValues& values, ResultSink& sink) {
+  absl::Status status;
+  for (const int index : values.memory().nodes().TakeReadyOutputs()) {
     const PlannedOutput& output = values.plan().outputs[index];
-    std::optional<HostTensor> tensor =
-        memory.outputs().Put(output, values.Value(output.node));
-    if (tensor) memory.Deliver(sink, output.tensor, *std::move(tensor));
-    memory.nodes().Release({output.node});
+    status.Update(RunGuarded([&] {
+      PutOutput(output, values, sink);
+      return absl::OkStatus();
+    }));
+    values.memory().nodes().Release({output.node});
   }
+  return status;
 }
 
 }  // namespace
@@ -134,8 +144,7 @@ absl::Status WavePass::Keep(const RowPass& pass) {
     if (pass.values->Value(latch).item<float>() != 0) memory.Latch(latch);
   }
   pass.values->CommitReads(pass.reads);
-  DeliverOutputs(*pass.values, *pass.row.sink);
-  return absl::OkStatus();
+  return DeliverOutputs(*pass.values, *pass.row.sink);
 }
 
 absl::Status WavePass::Advance(const RowPass& pass, const at::Tensor& logits,
@@ -172,9 +181,9 @@ RowOutcome RunGradientPass(const Phi3& model, const WaveRow& row) {
       memory.nodes().Put(planned.gradients[i], std::move(gradients[i]));
     }
     NodeValues kept(memory, RulesOf(model, plan, OptionsOf(plan)));
-    DeliverOutputs(kept, *row.sink);
+    const absl::Status delivered = DeliverOutputs(kept, *row.sink);
     kept.CommitComputed();
-    return absl::OkStatus();
+    return delivered;
   });
   memory.EndGradientPass(row.gradient_pass);
   return outcome;

@@ -198,6 +198,90 @@ TEST_F(RunEdits, OfARunThatFailsFailWhatNeedsItAndNothingElse) {
                         engine_.Run(request).Value("logits", "other")));
 }
 
+TEST_F(RunEdits, HaveTheSameBitsWhetherGroupsShareAWaveOrNot) {
+  const std::string request = TwoRuns(
+      R"pb(
+    interventions {
+      hook_points: 'layers.0.layer_output'
+      selection { positions { indices: 2 } }
+      set {
+        value {
+          run {
+            run: 'clean'
+            hook_point: 'layers.1.layer_output'
+          }
+        }
+      }
+    } }
+            runs { label: 'third' prompt { tokens { ids: [ 5, 6, 7 ] } })pb",
+      kOutputs);
+  const Traced shared = engine_.Run(request);
+  const Traced one = engine_.Run(request, Engine::Waves::kGroupByGroup);
+  EXPECT_EQ(shared.wave_count, 2);
+  EXPECT_EQ(one.wave_count, 3);
+  ASSERT_EQ(shared.tensors.size(), one.tensors.size());
+  for (const auto& [tensor, value] : shared.tensors) {
+    EXPECT_TRUE(at::equal(value, one.tensors.at(tensor))) << tensor;
+  }
+}
+
+TEST_F(RunEdits, OfASweepAreThoseOfItsCellsRunByRun) {
+  const std::string metric =
+      "logit_difference { token_id: 3 baseline_token_id: 8 }";
+  const std::string sweep = absl::StrCat(
+      R"pb(sweeps { label: 's' run: 'edited'
+                    interventions {
+                      hook_points: 'layers.*.layer_output'
+                      set { value { run { run: 'clean' } } }
+                    }
+                    axes { layers {} }
+                    axes { positions {} }
+                    metrics { label: 'm')pb",
+      metric, " } }");
+  const Traced traced = engine_.Run(TwoRuns("", sweep));
+  const at::Tensor grid = traced.Value("s");
+  const int64_t layers = engine_.spec().num_layers;
+  ASSERT_EQ(grid.sizes().vec(), (std::vector<int64_t>{layers, 9}));
+  for (int64_t layer = 0; layer < layers; ++layer) {
+    for (const int64_t position : {0, 4, 8}) {
+      const Traced cell = engine_.Run(TwoRuns(
+          absl::StrCat(
+              "interventions { hook_points: 'layers.", layer,
+              ".layer_output' selection { positions { indices: ", position,
+              " } } set { value { run { run: 'clean' } } } }"),
+          absl::StrCat("program { nodes { name: 'n' metric { run: 'edited' ",
+                       metric, " } } } captures { label: 'm' node: 'n' }")));
+      EXPECT_EQ(grid[layer][position].item<float>(),
+                cell.Value("m").item<float>())
+          << layer << ", " << position;
+    }
+  }
+}
+
+TEST_F(RunEdits, RefuseAnIndexThatWasComputedOutOfRange) {
+  const auto plan = engine_.Plan(TwoRuns("", R"pb(
+    program {
+      nodes {
+        name: 'x'
+        read { run: 'clean' hook_point: 'layers.0.layer_output' }
+      }
+      nodes { name: 'i' number: 64 }
+      nodes {
+        name: 'picked'
+        inputs: [ 'x', 'i' ]
+        gather { dimension: -1 }
+      }
+    }
+    captures { label: 'picked' node: 'picked' }
+    captures { label: 'x' node: 'x' })pb"));
+  ASSERT_THAT(plan, IsOk());
+  const Traced traced = engine_.Run(*plan);
+  EXPECT_THAT(traced.outcomes.at(0).status,
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("program.nodes[2]")));
+  EXPECT_TRUE(traced.Value("x").defined());
+}
+
 // --- Every hook point ---
 
 bool IsAfter(HookPoint point, HookPoint edited) {
