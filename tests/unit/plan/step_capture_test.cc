@@ -1,4 +1,4 @@
-// What is read and edited in which pass, and what is kept.
+// What is read and edited in which pass.
 #include <gmock/gmock.h>
 
 #include "server/plan/describe.h"
@@ -11,7 +11,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
@@ -66,6 +65,13 @@ TEST(PlanCaptures, TakesPartInThePassesThatTheSelectionSays) {
       EXPECT_EQ((*plan)->tensors[i].step, passes.steps[i]);
     }
   }
+}
+
+TEST(PlanCaptures, TakesQueriesForPositions) {
+  const auto plan = Plan(
+      Captured("queries { indices: 1 }", "layers.1.attention_probabilities"));
+  ASSERT_THAT(plan, IsOk());
+  EXPECT_THAT((*plan)->captures.front().steps, ElementsAre(0));
 }
 
 TEST(PlanCaptures, HasOnePositionInAPassOfAGeneratedToken) {
@@ -224,141 +230,6 @@ TEST(PlanInterventions, RefusesDictionariesThatReadOtherValuesInEveryPass) {
                               "layers.1.mlp_output"),
                    KeepingContext()),
               IsOk());
-}
-
-TEST(PlanReach, GoesAsFarAsWritesReadAndNoFurther) {
-  const auto plan = Plan(
-      "runs { label: 'a' prompt { text: 'abcde' } } runs { label: 'b' prompt { "
-      "text: 'abcde' } interventions { hook_points: 'layers.1.layer_mid' "
-      "selection { positions { indices: 4 } } set { value { run { run: 'a' "
-      "hook_point: 'layers.2.layer_output' } } } } interventions { "
-      "hook_points: 'layers.3.layer_output' set { value { number: 0 } } } } "
-      "captures { hook_points: 'layers.1.layer_output' runs: 'b' selection { "
-      "positions { indices: 3 } } }");
-  ASSERT_THAT(plan, IsOk());
-  EXPECT_EQ((*plan)->runs[0].reach.layer_count, 3);
-  EXPECT_THAT((*plan)->runs[0].reach.tail_positions, ElementsAre(4));
-  // A write asks for nothing itself.
-  EXPECT_EQ((*plan)->runs[1].reach.layer_count, 2);
-  EXPECT_THAT((*plan)->runs[1].reach.tail_positions, ElementsAre(3));
-}
-
-TEST(PlanReach, BeginsALayerWhoseInputIsEdited) {
-  const std::string read = "captures { hook_points: 'layers.2.layer_input' }";
-  const auto plain = Plan(absl::StrCat(kFiveTokens, read));
-  ASSERT_THAT(plain, IsOk());
-  EXPECT_EQ((*plain)->captures[0].read_at, (HookPoint{Hook::kLayerOutput, 1}));
-  EXPECT_EQ((*plain)->runs[0].reach.layer_count, 2);
-  const std::string run =
-      "runs { prompt { text: 'abcde' } interventions { hook_points: "
-      "'layers.2.layer_input' set { value { number: 0 } } } }";
-  const auto edited = Plan(absl::StrCat(run, read));
-  ASSERT_THAT(edited, IsOk());
-  EXPECT_EQ((*edited)->captures[0].read_at, (HookPoint{Hook::kLayerInput, 2}));
-  EXPECT_EQ((*edited)->runs[0].reach.layer_count, 3);
-  EXPECT_THAT((*edited)->runs[0].reach.tail_positions, IsEmpty());
-  const auto before = Plan(
-      absl::StrCat(run,
-                   "captures { hook_points: 'layers.2.layer_input' read_time: "
-                   "READ_TIME_BEFORE }"));
-  ASSERT_THAT(before, IsOk());
-  EXPECT_EQ((*before)->captures[0].read_at, (HookPoint{Hook::kLayerOutput, 1}));
-  EXPECT_EQ((*before)->captures[0].time, ReadTime::kAfter);
-}
-
-constexpr char kNode[] =
-    "program { nodes { name: 'n' read { run: '0' hook_point: "
-    "'layers.1.layer_mid' selection { positions { indices: [0, 1] } } } } }";
-
-TEST(PlanCaptures, SendsNodesBack) {
-  const auto plan = Plan(absl::StrCat(
-      kFiveTokens, kNode,
-      "captures { node: 'n' } captures { label: 'h' node: 'n' dtype: "
-      "DATA_TYPE_F16 }"));
-  ASSERT_THAT(plan, IsOk());
-  ASSERT_EQ((*plan)->outputs.size(), 2u);
-  EXPECT_EQ((*plan)->outputs[1].tensor, 1);
-  const v1::TensorDescriptor node = DescribeTensor(**plan, 0);
-  EXPECT_EQ(node.label(), "n");
-  EXPECT_EQ(node.run(), "");
-  EXPECT_EQ(node.hook_point(), "");
-  EXPECT_EQ(node.dtype(), v1::DATA_TYPE_F32);
-  EXPECT_THAT(node.shape(), ElementsAre(2, 24));
-  EXPECT_THAT(node.dimension_names(), ElementsAre("dim_0", "dim_1"));
-  EXPECT_EQ(node.size_bytes(), 2 * 24 * 4);
-  EXPECT_EQ((*plan)->tensors[1].size_bytes, 2 * 24 * 2);
-  EXPECT_EQ((*plan)->runs[0].reach.layer_count, 2);
-}
-
-TEST(PlanCaptures, KeepsATensorInsteadOfSendingIt) {
-  const auto plan = Plan(
-      absl::StrCat(kFiveTokens, kLogits,
-                   "captures { label: 'k' hook_points: 'layers.1.layer_mid' "
-                   "tensor_name: 'vectors/happy.1' }"),
-      KeepingContext());
-  ASSERT_THAT(plan, IsOk());
-  EXPECT_EQ((*plan)->tensors[0].kept_as, "");
-  EXPECT_EQ((*plan)->tensors[1].kept_as, "vectors/happy.1");
-  const v1::PlanTraceResponse answer = DescribePlan(**plan);
-  ASSERT_EQ(answer.tensors_size(), 1);
-  EXPECT_EQ(answer.size_bytes(), (*plan)->tensors[0].size_bytes);
-}
-
-TEST(PlanCaptures, RefusesNodesAndNamesThatCannotBe) {
-  const std::string long_name(257, 'n');
-  for (const auto& [capture, message] :
-       std::vector<std::pair<std::string, std::string>>{
-           {"", ": names nothing to send back; valid: hook_points or node"},
-           {"node: 'm'", ".node: "},
-           {"node: 'n' hook_points: 'logits'",
-            ".hook_points: is set beside node"},
-           {"node: 'n' runs: '0'", ".runs: is set beside node"},
-           {"node: 'n' selection {}", ".selection: is set beside node"},
-           {"node: 'n' read_time: READ_TIME_AFTER",
-            ".read_time: is set beside node"},
-           {"node: 'n' reduction { norm {} }",
-            ".reduction: is set beside node"},
-           {"node: 'n' dtype: DATA_TYPE_I32",
-            ".dtype: DATA_TYPE_I32 is no floating-point type"},
-           {"hook_points: 'logits' tensor_name: '.a'",
-            ".tensor_name: \".a\" is no name of a tensor; valid: at most 256 "
-            "letters, digits"},
-           {"hook_points: 'logits' tensor_name: '/a'", ".tensor_name: \"/a\""},
-           {"hook_points: 'logits' tensor_name: 'a b'",
-            ".tensor_name: \"a b\""},
-           {absl::StrCat("hook_points: 'logits' tensor_name: '", long_name,
-                         "'"),
-            ".tensor_name: \"nnn"},
-           {"hook_points: 'layers.*.layer_mid' tensor_name: 'a'",
-            ".tensor_name: the capture makes 4 tensors; valid: one run, hook "
-            "point, step and part"},
-           {"hook_points: 'logits' reduction { top_k { k: 1 } } tensor_name: "
-            "'a'",
-            ".tensor_name: the capture makes 2 tensors"},
-           {"hook_points: 'input_ids' tensor_name: 'a'",
-            ".tensor_name: the tensor is of int64"}}) {
-    EXPECT_THAT(
-        Plan(absl::StrCat(kFiveTokens, kNode, "captures { ", capture, " }"),
-             KeepingContext()),
-        StatusIs(kInvalid, StartsWith("captures[0]" + message)))
-        << capture;
-  }
-}
-
-TEST(PlanCaptures, RefusesToKeepTwoTensorsUnderOneName) {
-  EXPECT_THAT(
-      Plan(absl::StrCat(kFiveTokens,
-                        "captures { hook_points: 'logits' tensor_name: 'a' } "
-                        "captures { hook_points: 'layers.0.layer_mid' "
-                        "tensor_name: 'a' }"),
-           KeepingContext()),
-      StatusIs(kInvalid, StartsWith("captures[1].tensor_name: \"a\" is kept by "
-                                    "captures[0] as well")));
-  EXPECT_THAT(
-      Plan(absl::StrCat(kFiveTokens,
-                        "captures { hook_points: 'logits' tensor_name: 'a' }")),
-      StatusIs(absl::StatusCode::kFailedPrecondition,
-               StartsWith("captures[0].tensor_name: this server keeps no")));
 }
 
 }  // namespace
