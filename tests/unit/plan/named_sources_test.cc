@@ -67,6 +67,7 @@ TEST(InlineTensor, RefusesWhatIsNotFinite) {
   }
   for (const auto& [dtype, bits] : {std::pair(v1::DATA_TYPE_F16, 0x7c00),
                                     std::pair(v1::DATA_TYPE_F16, 0xfe00),
+                                    std::pair(v1::DATA_TYPE_BF16, 0x7f80),
                                     std::pair(v1::DATA_TYPE_BF16, 0xff80)}) {
     EXPECT_THAT(
         InlineTensor(TensorOf<uint16_t>(dtype, {static_cast<uint16_t>(bits)}),
