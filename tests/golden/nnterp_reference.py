@@ -22,7 +22,7 @@ STEERED_LAYERS = [1, 3]
 STEERED_POSITIONS = [2, -1]
 STEERING_FACTOR = 2.0
 SKIPPED = (1, 2)  # both included
-EDITED = dict(layer=2, head=1, key=1)  # attention probability set to 0 for every query
+EDITED = dict(layer=0, head=2, key=1)  # attention probability set to 0 for every query
 PATCHED_LAYERS = [1, 2]
 PATCHED_POSITION = 1
 GENERATED_TOKENS = 8
