@@ -183,6 +183,63 @@ TEST(Generation, FailsWhereTheLogitsAreNoNumbers) {
   EXPECT_FALSE(traced.tokens.contains(0));
 }
 
+TEST(Generation, RemembersInALatchWhatHeldAtAnEarlierStep) {
+  Engine engine({});
+  // Token 3 is another one than 1, 2, 4 and the prompt's last.
+  const auto request = [](const std::string& less, const std::string& edit) {
+    return absl::StrCat(
+        Generating("it", "tokens { ids: [ 1, 2, 4 ] }",
+                   "max_tokens: 7 forced_ids: [ 4, 4, 90, 4, 4, 4, 4 ]", edit),
+        R"pb(
+          program { nodes {
+            name: 'x'
+            read {
+              run: 'it'
+              hook_point: 'token_embeddings'
+              selection {
+                positions { indices: -1 }
+                features { indices: 0 }
+              }
+            }
+          }
+                    nodes { name: 'differs' function: FUNCTION_LESS)pb",
+        less, R"pb(}
+                   nodes {
+              name: 'ever'
+              inputs: 'differs'
+              latch {}
+            }
+          }
+          captures { label: 'embeddings' hook_points: 'token_embeddings' }
+          captures {
+            label: 'before'
+            hook_points: 'layers.0.mlp_output'
+            read_time: READ_TIME_BEFORE
+          }
+          captures { label: 'after' hook_points: 'layers.0.mlp_output' })pb");
+  };
+  const Traced plain = engine.Run(
+      request(" inputs: [ 'x', 'c' ] } nodes { name: 'c' number: 0", ""));
+  const double usual = plain.Value("embeddings", "", 1)[0][0].item<double>();
+  const double other = plain.Value("embeddings", "", 3)[0][0].item<double>();
+  ASSERT_NE(usual, other);
+  const Traced traced = engine.Run(request(
+      absl::StrCat(" inputs: [ ", other < usual ? "'x', 'c'" : "'c', 'x'",
+                   " ] } nodes { name: 'c' number: ", (usual + other) / 2),
+      R"pb(
+        interventions {
+          hook_points: 'layers.0.mlp_output'
+          when: 'ever'
+          add { value { number: 1 } }
+        })pb"));
+  for (int step = 0; step < 7; ++step) {
+    const at::Tensor before = traced.Value("before", "", step);
+    EXPECT_TRUE(at::equal(traced.Value("after", "", step),
+                          step < 3 ? before : before + 1))
+        << step;
+  }
+}
+
 TEST(Generation, RunsThroughTransformersCallsAsWell) {
   Engine engine({});
   const std::string options = " options { numerics: NUMERICS_TRANSFORMERS }";

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -40,13 +41,19 @@ class KeepingSink final : public ResultSink {
         << "tensor " << tensor << " came twice";
   }
   void LayerDone(int run, int64_t token_count) override {
-    ++layers_[run];
     token_layers_ += token_count;
+    const auto limit = throw_at_.find(run);
+    if (++layers_[run] == (limit == throw_at_.end() ? 0 : limit->second)) {
+      throw std::runtime_error("the whole forward fails");
+    }
   }
   void DeliverToken(const GeneratedToken& token) override {
     tokens_.push_back(token);
   }
 
+  // Once, after so many of the run's layers.
+  void ThrowAt(int run, int layers) { throw_at_[run] = layers; }
+  const std::vector<GeneratedToken>& tokens() const { return tokens_; }
   void CancelAfter(int run, int layers) { cancel_after_[run] = layers; }
   const HostTensor& value(int tensor) const { return values_.at(tensor); }
   std::set<int> delivered() const {
@@ -61,6 +68,7 @@ class KeepingSink final : public ResultSink {
   std::vector<GeneratedToken> tokens_;
   std::map<int, int> layers_;
   std::map<int, int> cancel_after_;
+  std::map<int, int> throw_at_;
   int64_t token_layers_ = 0;
 };
 
@@ -210,6 +218,51 @@ TEST_F(TraceExecutorTest, FailsARunAloneAndLeavesItsNeighboursBitsAlone) {
   EXPECT_THAT(statuses[2], IsOk());
   EXPECT_EQ(Bytes(sink->value(0)), Alone(9, kLastLayer));
   EXPECT_EQ(Bytes(sink->value(2)), Alone(33, kLastLayer));
+}
+
+TEST_F(TraceExecutorTest, RunsGroupsAgainAloneWhereTheWholeForwardFailed) {
+  auto sink = std::make_shared<KeepingSink>();
+  sink->ThrowAt(1, 2);
+  const Plan plan = PlanOf({9, 20, 33}, R"pb(
+    captures { hook_points: 'layers.*.layer_output' })pb");
+  EXPECT_THAT(RunAll(plan, sink), ElementsAre(IsOk(), IsOk(), IsOk()));
+  // Layer 0 had been delivered before; the sink counts what comes twice.
+  EXPECT_EQ(sink->delivered().size(), plan->tensors.size());
+  EXPECT_EQ(Bytes(sink->value(static_cast<int>(plan->tensors.size()) - 1)),
+            Alone(33, kLastLayer));
+}
+
+TEST_F(TraceExecutorTest, GeneratesOnAfterAForwardThatFailed) {
+  TracePlan generating = *PlanOf({9, 20}, kLastLayer);
+  for (PlannedRun& run : generating.runs) {
+    run.generation = PlannedGeneration{.max_tokens = 6};
+  }
+  const auto plan = std::make_shared<const TracePlan>(generating);
+  const auto tokens_with = [&](int throw_at) {
+    auto sink = std::make_shared<KeepingSink>();
+    sink->ThrowAt(0, throw_at);
+    const std::shared_ptr<TraceMemory> memory = executor_->Begin(plan);
+    std::vector<WaveRow> rows;
+    for (const int run : {0, 1}) {
+      rows.push_back(
+          {.plan = plan, .run = run, .sink = sink, .memory = memory});
+    }
+    for (bool goes_on = true; goes_on;) {
+      for (const RowOutcome& outcome : executor_->Run(rows)) {
+        EXPECT_THAT(outcome.status, IsOk());
+        goes_on = outcome.goes_on;
+      }
+    }
+    std::map<int, std::vector<int32_t>> tokens;
+    for (const GeneratedToken& token : sink->tokens()) {
+      tokens[token.run].push_back(token.id);
+    }
+    return tokens;
+  };
+  const auto undisturbed = tokens_with(1 << 20);
+  EXPECT_EQ(undisturbed.at(0).size(), 6u);
+  const int layers = static_cast<int>(spec_.num_layers);
+  EXPECT_EQ(tokens_with(2 * layers + 1), undisturbed);
 }
 
 TEST_F(TraceExecutorTest, SaysSoWhereACaptureWasNeverMade) {
