@@ -14,11 +14,14 @@ constexpr char kBash[] =
 _phitap_ask() {
   phitap "$@" --names --timeout 2 2>/dev/null
 }
-# Whole words that a capture may go on as.
+# Whole words that a capture, or with `edit` the place of an intervention, may
+# go on as.
 _phitap_captures() {
   local word="$1" label="" layers="" name
+  local options="positions token-ids heads features queries keys steps"
+  [[ $2 == edit ]] || options+=" reduce lens lens-normed dtype runs read keep"
   if [[ $word == *@* ]]; then
-    for name in positions token-ids heads features queries keys reduce lens lens-normed dtype runs; do
+    for name in $options; do
       echo "${word%@*}@$name="
     done
     return
@@ -34,22 +37,29 @@ _phitap_candidates() {
   local command="$1" flag="$2" word="$3"
   case "$flag" in
     -c | --capture) _phitap_captures "$word" ;;
+    -i | --intervene) _phitap_captures "$word" edit ;;
     -m | --model) _phitap_ask models ;;
     --reduce) printf '%s\n' mean norm topk: ;;
     --dtype) printf '%s\n' f32 f16 bf16 ;;
     --numerics) printf '%s\n' causal transformers ;;
     --attention) printf '%s\n' sdpa eager ;;
     --color) printf '%s\n' auto always never ;;
-    -o | --out | --chat) compgen -f -- "$word" ;;
+    --longrope-cache) printf '%s\n' recompute keep ;;
+    --read) printf '%s\n' before after ;;
+    --axes) printf '%s\n' layers layers,positions layers,heads positions heads scales: ;;
+    --metric) printf '%s\n' logit: logit-diff: prob: log-prob: kl: ;;
+    -o | --out | --chat | --request) compgen -f -- "$word" ;;
     *)
       if [[ -z $command ]]; then
-        printf '%s\n' models hooks tokenize detokenize plan trace completion
+        printf '%s\n' models hooks tokenize detokenize plan trace sweep generate tensors completion
       elif [[ $word == -* ]]; then
-        printf -- '--%s\n' server json timeout color help model prompt tokens chat capture positions token-ids heads features queries keys reduce lens lens-normed dtype runs numerics attention isolate hide position-ids out values names printout skip-special-tokens
+        printf -- '--%s\n' server json timeout color help model prompt tokens chat run capture intervene positions token-ids heads features queries keys steps reduce lens lens-normed dtype runs read numerics attention longrope-cache isolate hide position-ids request max-tokens temperature top-k top-p seed stop-ids ignore-stop-ids force no-compare axes metric raw out values names printout prefix skip-special-tokens
       elif [[ $command == hooks ]]; then
         _phitap_ask models
       elif [[ $command == completion ]]; then
         printf '%s\n' bash zsh fish
+      elif [[ $command == tensors ]]; then
+        printf '%s\n' put delete
       fi ;;
   esac
 }
@@ -83,7 +93,7 @@ _phitap_hooks() {
   local -a names
   if [[ $PREFIX == *@* ]]; then
     compset -P '*@'
-    compadd -S '' positions= token-ids= heads= features= queries= keys= reduce= lens= lens-normed= dtype= runs=
+    compadd -S '' positions= token-ids= heads= features= queries= keys= steps= reduce= lens= lens-normed= dtype= runs= read= keep=
     return
   fi
   compset -P '*='
@@ -98,8 +108,24 @@ _phitap_models() {
 }
 _phitap() {
   _arguments \
-    '1:command:(models hooks tokenize detokenize plan trace completion)' \
+    '1:command:(models hooks tokenize detokenize plan trace sweep generate tensors completion)' \
     '*'{-c,--capture}'[a value to read]:capture:_phitap_hooks' \
+    '*'{-i,--intervene}'[a change to make]:intervention:_phitap_hooks' \
+    '*'{-r,--run}'[a labelled prompt]:label=text:' \
+    '--request[a whole request as JSON]:file:_files' \
+    {-n,--max-tokens}'[tokens to generate]:n:' \
+    '--temperature[of samples]:t:' '--top-k[likeliest only]:k:' \
+    '--top-p[likeliest only]:p:' '--seed[of samples]:n:' \
+    '--stop-ids[tokens that end it]:ids:' \
+    '--force[tokens to begin with]:ids:' \
+    '--ignore-stop-ids[do not stop early]' \
+    '--no-compare[only the steered text]' \
+    '--axes[how cells differ]:axes:(layers layers,positions layers,heads)' \
+    '*--metric[what to measure]:metric:(logit\: logit-diff\: prob\: log-prob\: kl\:)' \
+    '--raw[the metric itself]' '--prefix[names that begin so]:prefix:' \
+    '--steps[generation steps]:set:' \
+    '--read[before or after]:when:(before after)' \
+    '--longrope-cache[cache policy]:how:(recompute keep)' \
     '*'{-p,--prompt}'[a prompt]:text:' \
     '*'{-t,--tokens}'[token ids]:ids:' \
     '*--chat[a conversation]:file:_files' \
@@ -132,7 +158,7 @@ function __phitap_hooks
   set -l token (commandline -ct)
   if string match -q '*@*' -- $token
     set -l before (string replace -r '[^@]*$' '' -- $token)
-    for option in positions token-ids heads features queries keys reduce lens lens-normed dtype runs
+    for option in positions token-ids heads features queries keys steps reduce lens lens-normed dtype runs read keep
       echo "$before$option="
     end
     return
@@ -148,7 +174,16 @@ function __phitap_models
   phitap models --names --timeout 2 2>/dev/null
 end
 complete -c phitap -f
-complete -c phitap -n __fish_use_subcommand -a 'models hooks tokenize detokenize plan trace completion'
+complete -c phitap -n __fish_use_subcommand -a 'models hooks tokenize detokenize plan trace sweep generate tensors completion'
+complete -c phitap -s i -l intervene -x -a '(__phitap_hooks)' -d 'A change to make'
+complete -c phitap -s r -l run -x -d 'A labelled prompt'
+complete -c phitap -l request -r -F -d 'A whole request as JSON'
+complete -c phitap -s n -l max-tokens -x -d 'Tokens to generate'
+complete -c phitap -l axes -x -a 'layers layers,positions layers,heads positions heads'
+complete -c phitap -l metric -x -a 'logit: logit-diff: prob: log-prob: kl:'
+complete -c phitap -l longrope-cache -x -a 'recompute keep'
+complete -c phitap -l read -x -a 'before after'
+complete -c phitap -n '__fish_seen_subcommand_from tensors' -a 'put delete'
 complete -c phitap -s c -l capture -x -a '(__phitap_hooks)' -d 'A value to read'
 complete -c phitap -s p -l prompt -x -d 'A prompt'
 complete -c phitap -s t -l tokens -x -d 'Token ids'
@@ -163,10 +198,10 @@ complete -c phitap -l reduce -x -a 'mean norm topk:'
 complete -c phitap -l dtype -x -a 'f32 f16 bf16'
 complete -c phitap -l numerics -x -a 'causal transformers'
 complete -c phitap -l attention -x -a 'sdpa eager'
-for flag in positions token-ids heads features queries keys lens lens-normed runs hide position-ids
+for flag in positions token-ids heads features queries keys steps lens lens-normed runs hide position-ids temperature top-k top-p seed stop-ids force prefix
   complete -c phitap -l $flag -x
 end
-for flag in isolate values names printout skip-special-tokens
+for flag in isolate values names printout skip-special-tokens ignore-stop-ids no-compare raw
   complete -c phitap -l $flag
 end
 complete -c phitap -n '__fish_seen_subcommand_from hooks' -a '(__phitap_models)'

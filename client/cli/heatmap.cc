@@ -79,11 +79,18 @@ std::vector<double> MergedRow(const Heatmap& heatmap, size_t first, size_t last,
   return merged;
 }
 
-std::string NumberOf(double value, bool is_share) {
-  if (!is_share) return absl::StrFormat("%.1f", value);
-  return std::abs(value) < kSmallestShare
-             ? ""
-             : absl::StrFormat("%.0f", value * kPercent);
+std::string NumberOf(double value, const Heatmap& heatmap, int width) {
+  if (heatmap.is_share) {
+    return std::abs(value) < kSmallestShare
+               ? ""
+               : absl::StrFormat("%.0f", value * kPercent);
+  }
+  std::string number;
+  for (int decimals = heatmap.decimals; decimals >= 0; --decimals) {
+    number = absl::StrFormat("%.*f", decimals, value);
+    if (DisplayWidth(number) <= width) break;
+  }
+  return number;
 }
 
 std::string RenderCell(double value, const Heatmap& heatmap,
@@ -93,7 +100,8 @@ std::string RenderCell(double value, const Heatmap& heatmap,
   }
   const double share = ShareOf(value, heatmap.range);
   const std::string number =
-      layout.has_numbers() ? NumberOf(value, heatmap.is_share) : "";
+      layout.has_numbers() ? NumberOf(value, heatmap, layout.cell_width - 2)
+                           : "";
   if (colors != Colors::kNone) {
     return Painted(
         absl::StrCat(FitTo(number, layout.cell_width - 1, Align::kRight), " "),

@@ -39,6 +39,8 @@ struct Heatmap {
   ValueRange range;
   // Whether the values are shares of one, written as percentages.
   bool is_share = false;
+  // Digits behind the point of other numbers; fewer where they do not fit.
+  int decimals = 1;
 };
 
 // A cell for each value. Where the terminal has room, cells bear their number

@@ -109,7 +109,7 @@ bool HasScale(const SweptMetric& metric) {
 
 std::string BaselineText(const std::string& run, double value,
                          absl::string_view share) {
-  return absl::StrFormat("%s %.4g%s", run, value, share);
+  return absl::StrFormat("run %s: %.4g%s", run, value, share);
 }
 
 std::string MetricLine(const SweepAnswer& answer, const SweptMetric& metric,
@@ -126,6 +126,16 @@ std::string MetricLine(const SweepAnswer& answer, const SweptMetric& metric,
                                  is_normalised ? " = 100%" : ""));
   }
   return line + "\n";
+}
+
+// Enough to tell the ends of a range apart.
+int DecimalsFor(const ValueRange& range) {
+  int decimals = 1;
+  for (double span = range.high - range.low;
+       span > 0 && span < 1 && decimals < 5; span *= 10) {
+    ++decimals;
+  }
+  return decimals;
 }
 
 ValueRange RangeOfGrids(const std::vector<Grid>& grids) {
@@ -174,7 +184,8 @@ std::string RenderSweep(const SweepAnswer& answer, SweepScale scale,
                .column_numbers = std::move(grid.column_numbers),
                .rows = std::move(grid.rows),
                .range = is_normalised ? ValueRange{.low = 0, .high = 1} : raw,
-               .is_share = is_normalised},
+               .is_share = is_normalised,
+               .decimals = DecimalsFor(raw)},
               terminal));
     }
   }

@@ -94,8 +94,10 @@ std::string EditsText(absl::string_view label, const v1::TraceRequest& request,
   for (const v1::Run& run : request.runs()) {
     if (run.label() != label) continue;
     for (const v1::Intervention& edit : run.interventions()) {
-      absl::StrAppend(&text, "  edit ",
-                      CutTo(EditText(edit), terminal.width - 7), "\n");
+      const std::string line = absl::StrCat("  edit ", EditText(edit));
+      absl::StrAppend(&text,
+                      terminal.interactive ? CutTo(line, terminal.width) : line,
+                      "\n");
     }
   }
   return text;

@@ -93,14 +93,16 @@ absl::Status TraceAssembler::AddRun(const v1::RunTokens& run) {
 
 absl::Status TraceAssembler::CheckDescriptor(
     const v1::TensorDescriptor& tensor) const {
-  const int32_t count = trace_.header.tensor_count();
-  if (tensor.tensor() < 0 || tensor.tensor() >= count) {
-    return absl::DataLossError(absl::StrCat(
-        Describe(tensor), " is not one of the ", count, " announced"));
-  }
   if (incoming_.count(tensor.tensor()) != 0) {
     return absl::DataLossError(
         absl::StrCat(Describe(tensor), " is described twice"));
+  }
+  // Numbers need not be dense: those of tensors that are kept on the server
+  // instead are left out.
+  const int32_t count = trace_.header.tensor_count();
+  if (tensor.tensor() < 0 || incoming_.size() >= static_cast<size_t>(count)) {
+    return absl::DataLossError(absl::StrCat(
+        Describe(tensor), " is not one of the ", count, " announced"));
   }
   if (!tensor.run().empty() && trace_.FindRun(tensor.run()) == nullptr) {
     return absl::DataLossError(absl::StrCat(

@@ -35,6 +35,21 @@ class CannedService : public v1::ActivationService::Service {
     ended.Notify();
     return grpc::Status(grpc::StatusCode::CANCELLED, "the caller went");
   }
+
+  // What was uploaded, message by message; the status is that of traces.
+  std::vector<v1::PutTensorRequest> uploaded;
+
+  grpc::Status PutTensor(grpc::ServerContext*,
+                         grpc::ServerReader<v1::PutTensorRequest>* reader,
+                         v1::PutTensorResponse* response) override {
+    v1::PutTensorRequest message;
+    while (reader->Read(&message)) {
+      uploaded.push_back(message);
+      if (!status.ok()) return status;
+    }
+    response->mutable_tensor()->set_name(uploaded.front().header().name());
+    return status;
+  }
 };
 
 // It, listening on a port of its own.

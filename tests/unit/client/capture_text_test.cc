@@ -61,6 +61,15 @@ TEST(ParseCapture, ReadsEveryReduction) {
   EXPECT_TRUE(std::get<client::Lens>(reduce("lens-normed=1")).value_is_normed);
 }
 
+TEST(ParseCapture, TakesStepsAndWhenAndWhereItIsKept) {
+  const absl::StatusOr<Read> read =
+      ParseCapture("x@steps=1:3@read=before@keep=mine", Read());
+  ASSERT_THAT(read, IsOk());
+  EXPECT_EQ(read->selection.steps->ranges(0).stop(), 3);
+  EXPECT_EQ(read->read_time, v1::READ_TIME_BEFORE);
+  EXPECT_EQ(read->keep_as, "mine");
+}
+
 TEST(ParseCapture, NamesWhatItCannotRead) {
   const auto refusal = [](const std::string& text) {
     return std::string(ParseCapture(text, Read()).status().message());
@@ -73,6 +82,8 @@ TEST(ParseCapture, NamesWhatItCannotRead) {
   EXPECT_THAT(refusal("x@reduce=topk:0"), HasSubstr("`0` is not valid"));
   EXPECT_THAT(refusal("x@lens=0"), HasSubstr("`0` is not valid"));
   EXPECT_THAT(refusal("x@dtype=f64"), HasSubstr("f32, f16 or bf16"));
+  EXPECT_THAT(refusal("x@read=now"), HasSubstr("before or after"));
+  EXPECT_THAT(refusal("x@keep="), HasSubstr("a name to keep it under"));
   EXPECT_THAT(refusal("name="), HasSubstr("a hook point"));
   EXPECT_THAT(refusal("x@"), HasSubstr("`` is not an option"));
 }

@@ -123,6 +123,87 @@ TEST_F(ClientTest, EndsAtItsDeadline) {
               StatusIs(absl::StatusCode::kDeadlineExceeded, testing::_));
 }
 
+HostTensor TensorOfBytes(int64_t count) {
+  std::string bytes(static_cast<size_t>(count), '\0');
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i % 7);
+  return CopyOf(
+      DType::kF32, {count / 4},
+      {reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()});
+}
+
+TEST_F(ClientTest, UploadsATensorInChunks) {
+  const HostTensor tensor = TensorOfBytes((2 << 20) + 8);
+  const absl::StatusOr<Client> client =
+      Client::Connect({.address = server_.address()});
+  ASSERT_THAT(client, IsOk());
+  std::vector<int64_t> sent;
+  const absl::StatusOr<v1::StoredTensor> stored = client->PutTensor(
+      "joy", tensor, {},
+      [&sent](int64_t bytes, int64_t) { sent.push_back(bytes); });
+  ASSERT_THAT(stored, IsOk());
+  EXPECT_EQ(stored->name(), "joy");
+  EXPECT_THAT(sent, testing::ElementsAre(0, 1 << 20, 2 << 20, (2 << 20) + 8));
+  ASSERT_EQ(service_.uploaded.size(), 4);
+  EXPECT_EQ(service_.uploaded[0].header().dtype(), v1::DATA_TYPE_F32);
+  EXPECT_THAT(service_.uploaded[0].header().shape(),
+              testing::ElementsAre((2 << 18) + 2));
+  std::string bytes;
+  for (size_t i = 1; i < service_.uploaded.size(); ++i) {
+    const v1::PutTensorChunk& chunk = service_.uploaded[i].chunk();
+    EXPECT_EQ(chunk.offset_bytes(), static_cast<int64_t>(bytes.size()));
+    EXPECT_EQ(chunk.has_xxh3(), i == 3);
+    bytes += chunk.data();
+  }
+  EXPECT_EQ(service_.uploaded[3].chunk().xxh3(),
+            XXH3_64bits(bytes.data(), bytes.size()));
+  EXPECT_EQ(bytes.size(), tensor.bytes.size());
+}
+
+TEST_F(ClientTest, UploadsATensorOfNoBytesAsOneChunk) {
+  const absl::StatusOr<Client> client =
+      Client::Connect({.address = server_.address()});
+  ASSERT_THAT(client, IsOk());
+  ASSERT_THAT(client->PutTensor("none", TensorOfBytes(0)), IsOk());
+  ASSERT_EQ(service_.uploaded.size(), 2);
+  EXPECT_TRUE(service_.uploaded[1].chunk().has_xxh3());
+}
+
+TEST_F(ClientTest, PassesARefusedUploadOn) {
+  service_.status =
+      grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "no room");
+  const absl::StatusOr<Client> client =
+      Client::Connect({.address = server_.address()});
+  ASSERT_THAT(client, IsOk());
+  EXPECT_THAT(client->PutTensor("joy", TensorOfBytes(64 << 20)),
+              StatusIs(absl::StatusCode::kResourceExhausted, "no room"));
+}
+
+TEST_F(ClientTest, TellsOfTokensAndTensorsAsTheyCome) {
+  SmallStream stream;
+  v1::TraceResponse token;
+  token.mutable_token()->set_run("0");
+  token.mutable_token()->set_step(1);
+  stream.messages.insert(stream.messages.begin() + SmallStream::kTensor, token);
+  stream.messages.back().mutable_summary()->mutable_runs(0)->set_finish_reason(
+      v1::FINISH_REASON_LENGTH);
+  service_.messages = stream.messages;
+  const absl::StatusOr<Client> client =
+      Client::Connect({.address = server_.address()});
+  ASSERT_THAT(client, IsOk());
+  std::vector<std::string> told;
+  ASSERT_THAT(client->Trace(v1::TraceRequest(), {},
+                            {.on_token =
+                                 [&told](const v1::GeneratedToken& token) {
+                                   told.push_back(token.run());
+                                 },
+                             .on_tensor =
+                                 [&told](const TracedTensor& tensor) {
+                                   told.push_back(tensor.descriptor.label());
+                                 }}),
+              IsOk());
+  EXPECT_THAT(told, testing::ElementsAre("0", "layers.0.layer_output"));
+}
+
 TEST_F(ClientTest, ReportsWhatAServerDoesNotImplement) {
   const absl::StatusOr<Client> client =
       Client::Connect({.address = server_.address()});

@@ -70,6 +70,49 @@ TEST(RenderRuns, ShowsTheTokens) {
             "run 0, 3 tokens: When|·Mary|\\n\n");
 }
 
+TEST(RenderRuns, ShowsEditsAndHowItWentOn) {
+  SmallTrace small;
+  client::TracedRun& run = small.trace.runs.front();
+  run.generated = {{.id = 1, .text = " a\n"}, {.id = 2}};
+  run.status.set_finish_reason(v1::FINISH_REASON_LENGTH);
+  v1::Run& asked = *small.request.add_runs();
+  asked.set_label("0");
+  v1::Intervention& edit = *asked.add_interventions();
+  edit.set_hook_points("layers.0.x");
+  edit.mutable_set()->mutable_value()->set_number(0);
+  const auto rendered = [&small] {
+    return RenderRuns(small.trace, small.request, Terminal());
+  };
+  EXPECT_EQ(rendered(),
+            "small  causal, sdpa\n"
+            "run 0, 3 tokens: When|·Mary|\\n\n"
+            "  edit layers.0.x zero\n"
+            "  goes on ·a\\n|#2…\n");
+  run.status.set_finish_reason(v1::FINISH_REASON_STOP);
+  EXPECT_THAT(rendered(), testing::EndsWith("  goes on ·a\\n|#2\n"));
+}
+
+TEST(RenderGroups, PutsGeneratedTokensAndOtherTensorsIntoTables) {
+  SmallTrace small;
+  small.Capture("x");
+  small.Add("x", "", {"seq"}, TensorOf<float>(DType::kF32, {1}, {3}));
+  small.Add("x", "", {"seq"}, TensorOf<float>(DType::kF32, {1}, {4}));
+  small.trace.tensors.back().descriptor.set_step(2);
+  small.Add("", "", {"layer"}, TensorOf<float>(DType::kF32, {2}, {5, 6}));
+  small.trace.tensors.back().descriptor.set_label("grid");
+  small.trace.tensors.back().descriptor.set_run("");
+  EXPECT_EQ(small.Render(),
+            "\nx, run 0\n"
+            "tensor  shape  type     norms or values  from, to\n"
+            "x       [1]    float32  3\n"
+            "\nx, run 0, generated tokens\n"
+            "tensor       shape  type     norms or values  from, to\n"
+            "x at step 2  [1]    float32  4\n"
+            "\ngrid\n"
+            "tensor  shape  type     norms or values  from, to\n"
+            "grid    [2]    float32  5 6\n");
+}
+
 TEST(RenderGroups, ShowsALensOverLayersAndPositions) {
   SmallTrace small;
   small.Capture("layers.*.layer_output")

@@ -3,24 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "google/protobuf/text_format.h"
-#include "google/protobuf/util/message_differencer.h"
+#include "tests/unit/client/proto_matchers.h"
 
 namespace phitap::client {
 namespace {
-
-template <typename Message>
-Message Parsed(const std::string& text) {
-  Message message;
-  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &message));
-  return message;
-}
-
-MATCHER_P(EqualsProto, text, "") {
-  const auto expected = Parsed<std::decay_t<decltype(arg)>>(text);
-  *result_listener << arg.DebugString();
-  return google::protobuf::util::MessageDifferencer::Equals(arg, expected);
-}
 
 TEST(ToRequest, WritesEveryChoice) {
   TraceCall call = {.model = "demo",
@@ -37,6 +23,84 @@ TEST(ToRequest, WritesEveryChoice) {
                 captures { hook_points: "logits" }
                 options { isolate: true }
               )pb"));
+}
+
+TEST(ToRequest, WritesWhatIsComputedBesides) {
+  const std::vector<float> ones = {1, 1};
+  TraceCall call = {
+      .runs = {Generating(Edited(TokensRun({1}, "a"),
+                                 {{.hook_points = "layers.0.mlp_output",
+                                   .change = Set{0.0}}}),
+                          {.max_tokens = 3, .top_p = 0.5, .stop_ids = {7}}),
+               SameRun("a", "b")},
+      .constants =
+          {{"v", CopyOf(DType::kF32, {2},
+                        {reinterpret_cast<const std::byte*>(ones.data()), 8})}},
+      .program = {{.name = "n", .operation = 2.0}},
+      .gradients = {{.of = {.kind = Logit{.token_id = 5}, .run = "a"},
+                     .hook_points = "logits"}},
+      .sweeps = {{.run = "a",
+                  .edits = {{.hook_points = "layers.*.layer_output",
+                             .change = Set{OfRun{.run = "b"}}}},
+                  .axes = {OverLayers{.window = 2},
+                           OverPositions{.positions = Indices({-1})}},
+                  .metrics = {{.kind = KlFromRun{.run = "b"}}}}}};
+  EXPECT_THAT(ToRequest(call), EqualsProto(R"pb(
+                runs {
+                  label: "a"
+                  prompt { tokens { ids: 1 } }
+                  interventions {
+                    hook_points: "layers.0.mlp_output"
+                    set { value { number: 0 } }
+                  }
+                  generation { max_tokens: 3 top_p: 0.5 stop_ids: 7 }
+                }
+                runs {
+                  label: "b"
+                  prompt { same_as: "a" }
+                }
+                options {}
+                constants {
+                  key: "v"
+                  value {
+                    dtype: DATA_TYPE_F32
+                    shape: 2
+                    data: "\000\000\200\077\000\000\200\077"
+                  }
+                }
+                program { nodes { name: "n" number: 2 } }
+                gradients {
+                  of {
+                    run: "a"
+                    logit { token_id: 5 }
+                  }
+                  hook_points: "logits"
+                }
+                sweeps {
+                  run: "a"
+                  interventions {
+                    hook_points: "layers.*.layer_output"
+                    set { value { run { run: "b" } } }
+                  }
+                  axes { layers { window: 2 } }
+                  axes { positions { positions { indices: -1 } } }
+                  metrics { kl { from_run: "b" } }
+                }
+              )pb"));
+}
+
+TEST(ToCapture, WritesWhenAndWhereItIsReadAndKept) {
+  EXPECT_THAT(ToCapture({.hook_points = "x",
+                         .selection = {.steps = IndicesFrom(0, 3)},
+                         .read_time = v1::READ_TIME_BEFORE,
+                         .keep_as = "mine"}),
+              EqualsProto(R"pb(
+                hook_points: "x"
+                selection { steps { ranges { start: 0 stop: 3 } } }
+                read_time: READ_TIME_BEFORE
+                tensor_name: "mine"
+              )pb"));
+  EXPECT_THAT(ToCapture({.node = "n"}), EqualsProto("node: 'n'"));
 }
 
 TEST(ToCapture, LeavesOutASelectionOfEverything) {

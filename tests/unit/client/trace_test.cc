@@ -47,5 +47,19 @@ TEST(Trace, RefusesToChooseAmongSeveral) {
                HasSubstr("2 tensors match part `indices`")));
 }
 
+TEST(Trace, TellsStepsApart) {
+  Trace trace = TraceOf({{"0", ""}, {"0", ""}});
+  trace.tensors[1].descriptor.set_step(4);
+  EXPECT_EQ(*trace.Find({.step = 0}), &trace.tensors[0]);
+  EXPECT_EQ(*trace.Find({.step = 4}), &trace.tensors[1]);
+  EXPECT_THAT(trace.Find({.step = 5}),
+              StatusIs(absl::StatusCode::kNotFound,
+                       HasSubstr("no tensor with step `5`; the trace has: "
+                                 "label `lens`, run `0`, hook point "
+                                 "`layers.0.layer_output`; label `lens`, run "
+                                 "`0`, hook point `layers.0.layer_output`, "
+                                 "step `4`")));
+}
+
 }  // namespace
 }  // namespace phitap::client
