@@ -76,10 +76,10 @@ def noise(values: torch.Tensor, scale: float) -> Formula:
 
 
 def subspace(basis: torch.Tensor, source: torch.Tensor, mask: torch.Tensor | None) -> Formula:
-    basis = basis.float()
+    basis = basis.float().contiguous()
 
     def formula(x: torch.Tensor) -> torch.Tensor:
-        difference = torch.nn.functional.linear(source.float(), basis.T) - torch.nn.functional.linear(x, basis.T)
+        difference = (source.float() - x) @ basis
         return x + torch.nn.functional.linear(difference if mask is None else difference * mask, basis)
 
     return formula

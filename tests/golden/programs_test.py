@@ -129,7 +129,7 @@ class Graph:
         k, indices = self.random.randint(1, self.shapes[i][-1]), self.random.random() < 0.5
 
         def formula(x):
-            order = torch.sort(x, -1, descending=True, stable=True)
+            order = torch.sort(x, dim=-1, descending=True, stable=True)
             return order.indices[..., :k].float() if indices else order.values[..., :k]
 
         self._add(self.nodes[i].top_k(k, indices), [i], formula)
