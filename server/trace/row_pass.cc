@@ -42,30 +42,16 @@ int LayersFor(HookPoint read_at, const ModelSpec& spec) {
                                : static_cast<int>(spec.num_layers);
 }
 
-}  // namespace
-
-RowPass NextPass(const WaveRow& row, NodeValues& values) {
-  const ModelSpec& spec = values.rules().model.spec();
-  const TracePlan& plan = *row.plan;
-  const PlannedRun& run = plan.runs[row.run];
-  const PlanIndex::RunParts& parts = values.memory().index().parts(row.run);
-  RowPass pass{.row = row,
-               .forward = PromptRow(run),
-               .values = &values,
-               .generation = values.memory().GenerationOf(row.run),
-               .sequence = SequenceOf(run, spec)};
-  if (pass.generation != nullptr) {
-    pass.forward = pass.generation->NextRow();
-    pass.sequence.ids = pass.generation->ids();
-    pass.step = pass.generation->pass();
-  }
+// What takes part in a pass that knows its step and its rows.
+void AddParts(const PlanIndex::RunParts& parts, RowPass& pass) {
+  const TracePlan& plan = *pass.row.plan;
   TORCH_CHECK(pass.step == 0 || pass.forward.first_position > 0 ||
                   parts.latches.empty(),
               "a run with a latch cannot be computed again: what held at each "
               "of its tokens is not known any more");
   for (const int read : parts.reads) {
     const bool takes_part = pass.step == 0 || ReadsEveryPass(plan.nodes[read]);
-    if (takes_part && values.memory().nodes().Alive(read)) {
+    if (takes_part && pass.values->memory().nodes().Alive(read)) {
       pass.reads.push_back(read);
     }
   }
@@ -82,6 +68,24 @@ RowPass NextPass(const WaveRow& row, NodeValues& values) {
       pass.captures.push_back(capture);
     }
   }
+}
+
+}  // namespace
+
+RowPass NextPass(const WaveRow& row, NodeValues& values) {
+  const ModelSpec& spec = values.rules().model.spec();
+  const PlannedRun& run = row.plan->runs[row.run];
+  RowPass pass{.row = row,
+               .forward = PromptRow(run),
+               .values = &values,
+               .generation = values.memory().GenerationOf(row.run),
+               .sequence = SequenceOf(run, spec)};
+  if (pass.generation != nullptr) {
+    pass.forward = pass.generation->NextRow();
+    pass.sequence.ids = pass.generation->ids();
+    pass.step = pass.generation->pass();
+  }
+  AddParts(values.memory().index().parts(row.run), pass);
   return pass;
 }
 
