@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# From a bare Debian 12 to a served model and a look inside it: installs, builds, starts the server, traces a prompt.
+# From a bare Debian 12 to a served model and a look inside it: installs, builds, starts the server, traces a prompt, finds a circuit.
 # SPDX-License-Identifier: Apache-2.0
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source deploy/progress.sh
 
 PROMPT="When Mary and John went to the store, John gave a drink to"
+# The same with the giver exchanged, so that John is to get the drink.
+OTHER_PROMPT="When Mary and John went to the store, Mary gave a drink to"
 STATE=$PWD/build/demo
 SERVER_LOG=$STATE/phitapd.log
 ADDRESS_FILE=$STATE/address
@@ -15,8 +17,9 @@ usage() {
   cat <<'USAGE'
 usage: deploy/demo.sh [--serve] [--port PORT]
 
-Installs what is missing, builds the server and the command line, serves the model of deploy/demo-model on the loopback interface and
-traces a prompt in it. A second run only does the last two, in seconds.
+Installs what is missing, builds the server and the command line, serves the model of deploy/demo-model on the loopback interface,
+traces a prompt in it and patches one prompt's values into another's to see which of them carry the answer. A second run only does the
+last three, in seconds.
 
   --serve      leave the server running, and say how to talk to it
   --port PORT  listen there; by default on a free port, so that it does not disturb another server
@@ -92,6 +95,13 @@ show() {
   say phitap models
   say phitap trace --model demo --prompt "$PROMPT" --capture layers.2.attention_probabilities --queries -1
   say phitap trace --model demo --prompt "$PROMPT" --capture 'layers.*.layer_output' --lens 3
+  say phitap sweep --model demo --run "clean=$PROMPT" --run "corrupt=$OTHER_PROMPT" \
+    --intervene 'corrupt: layers.*.layer_input set run=clean' --metric 'logit-diff: Mary, John'
+  cat <<'TEXT'
+
+Each cell is a run of the second prompt with one layer's input at one token taken from the first: 0 changes nothing, 100 turns the answer
+from John to Mary. Read it upwards: all depends on the second name, layer 0 copies it on to the verb, layers 2 to 5 move it to the end.
+TEXT
 }
 
 # Prints a command as one would type it, and runs it.
