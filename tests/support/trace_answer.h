@@ -24,6 +24,7 @@ struct TraceAnswer {
   std::map<int, v1::TensorDescriptor> tensors;
   // By tensor number.
   std::map<int, std::string> bytes;
+  std::vector<v1::GeneratedToken> tokens;
   std::vector<v1::Progress> progress;
   std::optional<v1::TraceSummary> summary;
 
@@ -46,6 +47,7 @@ inline void Take(const v1::TraceResponse& response, TraceAnswer& answer) {
   ASSERT_EQ(response.has_header(), !answer.header.has_value());
   if (response.has_header()) answer.header = response.header();
   if (response.has_run_tokens()) answer.runs.push_back(response.run_tokens());
+  if (response.has_token()) answer.tokens.push_back(response.token());
   if (response.has_progress()) answer.progress.push_back(response.progress());
   if (response.has_summary()) answer.summary = response.summary();
   if (response.has_tensor()) {
