@@ -30,7 +30,7 @@ absl::Status CheckTensorName(absl::string_view name, absl::string_view field) {
       {.field = std::string(field),
        .problem = absl::StrCat("\"", absl::CHexEscape(name),
                                "\" is no name of a tensor"),
-       .valid = absl::StrCat("1 to ", kMaxBytes,
+       .valid = absl::StrCat("at most ", kMaxBytes,
                              " letters, digits, `_`, `-`, `.` and `/`, not "
                              "starting with `.` or `/`")});
 }
