@@ -164,7 +164,7 @@ std::vector<Refusal> ModelAndRunRefusals() {
 std::vector<Refusal> CaptureRefusals() {
   return {
       {"NoCaptures", [](Request& r) { r.clear_captures(); }, {"captures"}},
-      {"NoHookPoint", Hook(""), {"captures[0].hook_points"}},
+      {"NoHookPoint", Hook(""), {"captures[0]", "hook_points"}},
       {"UnknownHookPoint",
        Hook("layers.0.layer_outptu"),
        {"captures[0].hook_points", "layer_output"}},
@@ -340,9 +340,10 @@ std::vector<Refusal> ReductionRefusals() {
        {"captures[0].selection", "7", "unknown"}},
       {"UnknownRequestField",
        [](Request& r) {
-         r.GetReflection()->MutableUnknownFields(&r)->AddLengthDelimited(5, "");
+         r.GetReflection()->MutableUnknownFields(&r)->AddLengthDelimited(99,
+                                                                         "");
        },
-       {"TraceRequest", "5", "unknown"}},
+       {"TraceRequest", "99", "unknown"}},
       {"AnswerTooLarge",
        [](Request& r) {
          CaptureOf(r).set_hook_points("layers.*.attention_scores");
