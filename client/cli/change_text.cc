@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "client/cli/feature_text.h"
 #include "client/cli/source_text.h"
 #include "server/base/status_macros.h"
@@ -131,6 +132,11 @@ constexpr std::array<Verb, 13> kVerbs = {{
     {"features", kFeatureUsage, "edit features of a dictionary", ParseFeatures},
 }};
 
+std::string OnOneLine(absl::string_view usage) {
+  return absl::StrJoin(
+      absl::StrSplit(usage, absl::ByAnyChar(" \n"), absl::SkipEmpty()), " ");
+}
+
 std::string VerbWords() {
   return absl::StrJoin(kVerbs, ", ", [](std::string* out, const Verb& verb) {
     out->append(verb.word);
@@ -203,7 +209,7 @@ absl::StatusOr<Change> ParseChange(WordReader* words) {
   ASSIGN_OR_RETURN(const absl::string_view word, words->Next("an edit"));
   for (const Verb& verb : kVerbs) {
     if (word != verb.word) continue;
-    words->set_usage(absl::StrCat(verb.word, verb.rest));
+    words->set_usage(absl::StrCat(verb.word, " ", OnOneLine(verb.rest)));
     ASSIGN_OR_RETURN(Change change, verb.parse(words));
     RETURN_IF_ERROR(words->End());
     return change;

@@ -12,11 +12,11 @@
 
 namespace phitap::cli {
 
-// What follows the word `features`.
+// What follows the word `features`; lines as --help has them.
 inline constexpr char kFeatureUsage[] =
-    " DICTIONARY [N=VALUE|N*=VALUE|N+=VALUE|N=run:LABEL]... "
-    "[activation=relu|jump-relu|top-k:K] [encode=HOOK] "
-    "[subtract-decoder-bias] [drop-error]";
+    " DICTIONARY [N=VALUE|N*=VALUE|N+=VALUE|N=run:LABEL]...\n"
+    "                 [activation=relu|jump-relu|top-k:K] [encode=HOOK]\n"
+    "                 [subtract-decoder-bias] [drop-error]";
 
 absl::StatusOr<client::Change> ParseFeatures(WordReader* words);
 

@@ -1,17 +1,20 @@
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "client/cli/commands.h"
 #include "client/cli/edit_text.h"
 #include "client/cli/generation_flags.h"
 #include "client/cli/generation_view.h"
+#include "client/cli/number_text.h"
+#include "client/cli/progress_line.h"
 #include "client/cli/proto_json.h"
 #include "client/cli/received_trace.h"
 #include "client/cli/run_flags.h"
-#include "client/cli/trace_report.h"
 #include "client/cpp/run.h"
 #include "server/base/field_error.h"
 #include "server/base/status_macros.h"
@@ -80,19 +83,24 @@ absl::StatusOr<GenerateInput> ReadGenerateFlags(const GenerateFlags& flags) {
   return input;
 }
 
-// What was generated and why it ended, in one line.
-std::string EndOf(const client::Trace& trace, const GenerateInput& input) {
+// What was generated, why it ended and how fast it was, in one line.
+std::string EndOf(const client::Trace& trace, const GenerateInput& input,
+                  absl::Duration elapsed) {
   std::string text;
+  size_t tokens = 0;
   for (const std::string& label : input.shown) {
     const client::TracedRun* run = trace.FindRun(label);
     if (run == nullptr) continue;
+    tokens += run->generated.size();
     const bool stopped = run->status.finish_reason() == v1::FINISH_REASON_STOP;
     absl::StrAppend(&text, text.empty() ? "" : "; ",
                     input.shown.size() > 1 ? label + ": " : "",
                     run->generated.size(), " tokens, ",
                     stopped ? "stopped by itself" : "cut off");
   }
-  return text;
+  return absl::StrFormat(
+      "%s; %s, %.3g tokens/s", text, DurationText(elapsed),
+      static_cast<double>(tokens) / absl::ToDoubleSeconds(elapsed));
 }
 
 // A line of JSON for each token and one for the end.
@@ -110,6 +118,26 @@ absl::Status GenerateAsJson(const client::Client& client,
   return StatusOfRuns(trace);
 }
 
+// Until the first token comes, a line tells what the request waits for.
+absl::StatusOr<client::Trace> TraceInto(GenerationView* view,
+                                        const client::Client& client,
+                                        v1::TraceRequest request,
+                                        const Invocation& invocation) {
+  request.mutable_options()->set_report_progress(
+      invocation.errors().interactive);
+  std::optional<ProgressLine> waiting(std::in_place, invocation.errors());
+  return client.Trace(request, invocation.call_options(),
+                      {.on_progress =
+                           [&waiting](const client::TraceProgress& progress) {
+                             if (waiting) waiting->Update(progress);
+                           },
+                       .on_token =
+                           [&waiting, view](const v1::GeneratedToken& token) {
+                             waiting.reset();
+                             view->Add(token);
+                           }});
+}
+
 absl::Status RunGenerate(const client::Client& client,
                          const GenerateInput& input, Invocation* invocation) {
   if (invocation->flags().json) {
@@ -120,18 +148,15 @@ absl::Status RunGenerate(const client::Client& client,
                       [&](absl::string_view text) { invocation->Print(text); });
   const absl::Time start = absl::Now();
   const absl::StatusOr<client::Trace> trace =
-      client.Trace(input.request, invocation->call_options(),
-                   {.on_token = [&view](const v1::GeneratedToken& token) {
-                     view.Add(token);
-                   }});
+      TraceInto(&view, client, input.request, *invocation);
   if (absl::IsInvalidArgument(trace.status())) return trace.status();
   view.Finish();
   RETURN_IF_ERROR(trace.status());
   // A pipe gets the text alone.
   if (terminal.interactive) {
-    invocation->Print(absl::StrCat(
-        "\n", Painted(EndOf(*trace, input), {.dim = true}, terminal.colors),
-        "\n", RenderSummary(*trace, absl::Now() - start, terminal)));
+    const std::string end = EndOf(*trace, input, absl::Now() - start);
+    invocation->Print(
+        absl::StrCat("\n", Painted(end, {.dim = true}, terminal.colors), "\n"));
   }
   return StatusOfRuns(*trace);
 }

@@ -114,6 +114,7 @@ TEST_F(SafetensorsFile, TellsWhatWasTraced) {
   trace.header.set_model("demo");
   trace.header.set_weights_digest("d16e57");
   trace.runs = {{.label = "0", .ids = {7, 8}, .texts = {"When", "\xff"}}};
+  trace.runs[0].generated = {{.id = 9}};
   trace.tensors = {TensorOf("logits", "logits", "0", "")};
   ASSERT_THAT(WriteTrace(path(), trace), IsOk());
   const json metadata = Header()["__metadata__"];
@@ -121,7 +122,22 @@ TEST_F(SafetensorsFile, TellsWhatWasTraced) {
   const json runs = json::parse(metadata["runs"].get<std::string>());
   EXPECT_EQ(runs[0]["ids"], json::parse("[7, 8]"));
   EXPECT_EQ(runs[0]["texts"][0], "When");
+  EXPECT_EQ(runs[0]["generated_ids"], json::parse("[9]"));
   EXPECT_TRUE(Header().contains("logits"));
+}
+
+TEST(TensorNames, TellStepsAndNameNoRunWhereThereIsNone) {
+  Trace trace;
+  trace.runs.resize(2);
+  TracedTensor step = TensorOf("logits", "logits", "a", "");
+  step.descriptor.set_step(4);
+  trace.tensors = {TensorOf("logits", "logits", "a", ""), step,
+                   TensorOf("sweep", "", "", "kl"),
+                   TensorOf("node", "", "", "")};
+  const absl::StatusOr<std::vector<std::string>> names = TensorNames(trace);
+  ASSERT_THAT(names, IsOk());
+  EXPECT_THAT(*names, testing::ElementsAre("a/logits", "a/logits/step-4",
+                                           "sweep/kl", "node"));
 }
 
 TEST(TensorNames, AreHookPointsWhereThereIsOneRun) {
