@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "server/plan/reduction.h"
+#include "server/plan/captures/reduction.h"
 #include "server/plan/wire_type.h"
 #include "server/spec/hook_point.h"
 

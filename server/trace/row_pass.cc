@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <variant>
 
-#include "server/plan/reach.h"
+#include "server/plan/order/reach.h"
 
 namespace phitap {
 namespace {

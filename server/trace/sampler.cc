@@ -30,15 +30,15 @@ absl::Status CheckLogits(absl::Span<const float> logits, int step) {
   for (size_t id = 0; id < logits.size(); ++id) {
     if (std::isnan(logits[id]) ||
         logits[id] == std::numeric_limits<float>::infinity()) {
-      return absl::InternalError(absl::StrCat("no token can be chosen at step ",
-                                              step, ": the logit of id ", id,
-                                              " is ", logits[id]));
+      return absl::InvalidArgumentError(
+          absl::StrCat("no token can be chosen at step ", step,
+                       ": the logit of id ", id, " is ", logits[id]));
     }
     any_finite = any_finite || std::isfinite(logits[id]);
   }
   if (any_finite) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("no token can be chosen at step ",
-                                          step, ": every logit is -inf"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "no token can be chosen at step ", step, ": every logit is -inf"));
 }
 
 // Candidates of a draw, likeliest first, and their weights.

@@ -3,7 +3,7 @@
 #include <utility>
 #include <variant>
 
-#include "server/plan/reduction.h"
+#include "server/plan/captures/reduction.h"
 #include "server/trace/select.h"
 
 namespace phitap {

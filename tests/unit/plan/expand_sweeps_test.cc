@@ -1,4 +1,4 @@
-#include "server/plan/expand_sweeps.h"
+#include "server/plan/sweeps/expand_sweeps.h"
 
 #include <gmock/gmock.h>
 

@@ -10,8 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "server/plan/functions.h"
-#include "server/plan/shapes.h"
+#include "server/plan/program/functions.h"
+#include "server/plan/program/shapes.h"
 #include "server/plan/trace_plan.h"
 #include "server/spec/hook_point.h"
 

@@ -1,4 +1,4 @@
-#include "server/plan/lower_edit.h"
+#include "server/plan/edits/lower_edit.h"
 
 #include <gmock/gmock.h>
 

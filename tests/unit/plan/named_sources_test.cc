@@ -1,4 +1,4 @@
-#include "server/plan/named_sources.h"
+#include "server/plan/program/named_sources.h"
 
 #include <gmock/gmock.h>
 
@@ -6,7 +6,7 @@
 #include <cstring>
 #include <limits>
 
-#include "server/plan/dictionary_nodes.h"
+#include "server/plan/program/dictionary_nodes.h"
 #include "tests/support/status_matchers.h"
 #include "tests/unit/plan/programming.h"
 

@@ -1,4 +1,4 @@
-#include "server/plan/node_capture.h"
+#include "server/plan/captures/node_capture.h"
 
 #include <gmock/gmock.h>
 

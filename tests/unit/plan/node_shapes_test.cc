@@ -1,4 +1,4 @@
-#include "server/plan/node_shapes.h"
+#include "server/plan/program/node_shapes.h"
 
 #include <gmock/gmock.h>
 
@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "server/plan/functions.h"
+#include "server/plan/program/functions.h"
 #include "tests/support/model_specs.h"
 #include "tests/support/status_matchers.h"
 

@@ -1,4 +1,4 @@
-#include "server/plan/plan_generation.h"
+#include "server/plan/runs/plan_generation.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "server/plan/plan_gradients.h"
+#include "server/plan/program/plan_gradients.h"
 
 #include <gmock/gmock.h>
 

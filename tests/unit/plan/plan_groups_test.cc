@@ -1,4 +1,4 @@
-#include "server/plan/plan_groups.h"
+#include "server/plan/order/plan_groups.h"
 
 #include <gmock/gmock.h>
 
@@ -7,7 +7,7 @@
 #include <set>
 
 #include "absl/strings/str_join.h"
-#include "server/plan/forward_order.h"
+#include "server/plan/order/forward_order.h"
 #include "tests/support/status_matchers.h"
 #include "tests/unit/plan/programming.h"
 
@@ -113,12 +113,13 @@ TEST(PlanGroups, ChainRunsOverAsManyStagesAsTheyNeed) {
                 RunOf("c", {further, From("a", "layers.3.mlp_up")}), kLogits)),
             "0 | 1 (0) | 2 (0 1)");
   // In one wave: every value comes earlier.
-  EXPECT_EQ(GroupsOf(absl::StrCat(
-                RunOf("a", {}),
-                RunOf("b", {{"a", "layers.0.mlp_input", "layers.1.mlp_output"}}),
-                RunOf("c", {{"b", "layers.2.mlp_input", "layers.2.mlp_output"}}),
-                kLogits)),
-            "0 1 2");
+  EXPECT_EQ(
+      GroupsOf(absl::StrCat(
+          RunOf("a", {}),
+          RunOf("b", {{"a", "layers.0.mlp_input", "layers.1.mlp_output"}}),
+          RunOf("c", {{"b", "layers.2.mlp_input", "layers.2.mlp_output"}}),
+          kLogits)),
+      "0 1 2");
 }
 
 TEST(PlanGroups, LetRunsOfOneWaveReadEachOther) {

@@ -1,4 +1,4 @@
-#include "server/plan/plan_program.h"
+#include "server/plan/program/plan_program.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "server/plan/program_builder.h"
+#include "server/plan/program/program_builder.h"
 
 #include <gmock/gmock.h>
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "server/plan/plan_program.h"
-#include "server/plan/plan_runs.h"
+#include "server/plan/program/plan_program.h"
+#include "server/plan/runs/plan_runs.h"
 #include "tests/unit/plan/planning.h"
 
 namespace phitap {

@@ -1,4 +1,4 @@
-#include "server/plan/reach.h"
+#include "server/plan/order/reach.h"
 
 #include <gmock/gmock.h>
 

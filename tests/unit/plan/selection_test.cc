@@ -1,11 +1,11 @@
-#include "server/plan/selection.h"
+#include "server/plan/captures/selection.h"
 
 #include <gmock/gmock.h>
 
 #include <algorithm>
 #include <random>
 
-#include "server/plan/index_set.h"
+#include "server/plan/captures/index_set.h"
 #include "tests/support/status_matchers.h"
 #include "tests/unit/plan/planning.h"
 

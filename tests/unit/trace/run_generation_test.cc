@@ -178,7 +178,7 @@ TEST(Generation, FailsWhereTheLogitsAreNoNumbers) {
   ASSERT_THAT(plan, IsOk());
   const Traced traced = engine.Run(*plan);
   EXPECT_THAT(traced.outcomes.at(0).status,
-              StatusIs(absl::StatusCode::kInternal,
+              StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("no token can be chosen at step 1")));
   EXPECT_FALSE(traced.tokens.contains(0));
 }

@@ -148,11 +148,11 @@ TEST(ChooseToken, RefusesLogitsThatSayNothing) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   for (const float broken : {std::nanf(""), kInfinity}) {
     EXPECT_THAT(ChooseToken(Logits({0, broken, 1}), {}, 3).status(),
-                StatusIs(absl::StatusCode::kInternal,
+                StatusIs(absl::StatusCode::kInvalidArgument,
                          HasSubstr("step 3: the logit of id 1")));
   }
   EXPECT_THAT(ChooseToken(Logits({-kInfinity, -kInfinity}), {}, 1).status(),
-              StatusIs(absl::StatusCode::kInternal, HasSubstr("every logit")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("every logit")));
 }
 
 TEST(UniformOf, IsUniform) {
