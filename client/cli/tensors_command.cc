@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "client/cli/commands.h"
 #include "client/cli/number_text.h"
@@ -11,11 +12,14 @@
 #include "client/cli/proto_json.h"
 #include "client/cli/table.h"
 #include "client/cpp/safetensors_reader.h"
+#include "client/cpp/safetensors_writer.h"
 #include "client/cpp/wire_dtype.h"
 #include "server/base/status_macros.h"
 
 namespace phitap::cli {
 namespace {
+
+constexpr char kEveryTensor[] = ":*";
 
 struct TensorsFlags {
   std::string prefix;
@@ -71,11 +75,12 @@ absl::StatusOr<HostTensor> ReadTensor(const std::string& text) {
   return client::ReadSafetensor(text.substr(0, colon), text.substr(colon + 1));
 }
 
-absl::Status Put(const client::Client& client, const TensorsFlags& flags,
-                 Invocation* invocation) {
-  ASSIGN_OR_RETURN(const HostTensor tensor, ReadTensor(flags.file));
+absl::StatusOr<v1::StoredTensor> Upload(const client::Client& client,
+                                        const std::string& name,
+                                        const HostTensor& tensor,
+                                        const Invocation& invocation) {
   const absl::Time start = absl::Now();
-  ProgressLine progress(invocation->errors());
+  ProgressLine progress(invocation.errors());
   const auto show = [&](int64_t sent, int64_t total) {
     const absl::Duration elapsed = absl::Now() - start;
     progress.Update({.received_bytes = sent,
@@ -84,17 +89,48 @@ absl::Status Put(const client::Client& client, const TensorsFlags& flags,
                      .bytes_per_second = static_cast<double>(sent) /
                                          absl::ToDoubleSeconds(elapsed)});
   };
-  ASSIGN_OR_RETURN(
-      const v1::StoredTensor stored,
-      client.PutTensor(flags.name, tensor, invocation->call_options(), show));
-  if (invocation->flags().json) {
-    invocation->PrintJson(ToJson(stored));
-    return absl::OkStatus();
+  return client.PutTensor(name, tensor, invocation.call_options(), show);
+}
+
+// What to upload, and under which name: NAME, or for FILE:* NAME.KEY each.
+absl::StatusOr<std::vector<client::NamedTensor>> ReadTensors(
+    const TensorsFlags& flags) {
+  std::vector<client::NamedTensor> tensors;
+  absl::string_view file = flags.file;
+  if (!absl::ConsumeSuffix(&file, kEveryTensor)) {
+    ASSIGN_OR_RETURN(HostTensor tensor, ReadTensor(flags.file));
+    tensors.push_back({.name = flags.name, .value = std::move(tensor)});
+    return tensors;
   }
-  invocation->Print(absl::StrCat(
-      "kept ", stored.name(), " ", ShapeText(tensor.shape), " ",
-      client::WireName(stored.dtype()), ", ", BytesText(stored.size_bytes()),
-      stored.persistent() ? "; it outlives the server\n" : "\n"));
+  const std::string path(file);
+  ASSIGN_OR_RETURN(const std::vector<std::string> keys,
+                   client::SafetensorNames(path));
+  for (const std::string& key : keys) {
+    ASSIGN_OR_RETURN(HostTensor tensor, client::ReadSafetensor(path, key));
+    tensors.push_back({.name = absl::StrCat(flags.name, ".", key),
+                       .value = std::move(tensor)});
+  }
+  return tensors;
+}
+
+absl::Status Put(const client::Client& client, const TensorsFlags& flags,
+                 Invocation* invocation) {
+  ASSIGN_OR_RETURN(const std::vector<client::NamedTensor> tensors,
+                   ReadTensors(flags));
+  Json documents = Json::array();
+  for (const client::NamedTensor& tensor : tensors) {
+    ASSIGN_OR_RETURN(const v1::StoredTensor stored,
+                     Upload(client, tensor.name, tensor.value, *invocation));
+    documents.push_back(ToJson(stored));
+    if (invocation->flags().json) continue;
+    invocation->Print(absl::StrCat(
+        "kept ", stored.name(), " ", ShapeText(tensor.value.shape), " ",
+        client::WireName(stored.dtype()), ", ", BytesText(stored.size_bytes()),
+        stored.persistent() ? "; it outlives the server\n" : "\n"));
+  }
+  if (invocation->flags().json) {
+    invocation->PrintJson({{"tensors", std::move(documents)}});
+  }
   return absl::OkStatus();
 }
 
@@ -139,7 +175,7 @@ void AddTensorsCommand(CLI::App* app, Invocation* invocation) {
   CLI::App* put = AddAction(command, "put", "Uploads a tensor", flags);
   put->add_option("file", flags->file,
                   "FILE or FILE:KEY: a safetensors file, and which of its "
-                  "tensors")
+                  "tensors; FILE:* uploads all, each as NAME.KEY")
       ->required();
   put->callback([flags, invocation] { SetAction(Put, flags, invocation); });
   CLI::App* remove = AddAction(command, "delete", "Deletes a tensor", flags);
@@ -151,7 +187,9 @@ void AddTensorsCommand(CLI::App* app, Invocation* invocation) {
       "Examples:\n  phitap tensors\n"
       "  phitap tensors put joy vectors.safetensors:joy\n"
       "  phitap tensors delete joy");
-  put->footer("Examples:\n  phitap tensors put joy vectors.safetensors:joy");
+  put->footer(
+      "Examples:\n  phitap tensors put joy vectors.safetensors:joy\n"
+      "  phitap tensors put sae 'dictionary.safetensors:*'");
   remove->footer("Examples:\n  phitap tensors delete joy");
   command->callback([command, flags, invocation] {
     if (command->get_subcommands().empty()) SetAction(List, flags, invocation);

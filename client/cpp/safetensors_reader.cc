@@ -92,15 +92,18 @@ std::optional<DType> DtypeOf(const json& entry) {
   return std::nullopt;
 }
 
-std::string NamesOf(const json& header) {
+std::vector<std::string> NamesOf(const json& header) {
   std::vector<std::string> names;
-  for (const auto& [name, entry] : header.items()) {
-    if (names.size() == kNamesInAMessage) {
-      names.push_back(
-          absl::StrCat("and ", header.size() - names.size(), " more"));
-      break;
-    }
-    names.push_back(name);
+  for (const auto& [name, entry] : header.items()) names.push_back(name);
+  return names;
+}
+
+std::string SomeNamesOf(const json& header) {
+  std::vector<std::string> names = NamesOf(header);
+  if (names.size() > kNamesInAMessage) {
+    const size_t more = names.size() - kNamesInAMessage;
+    names.resize(kNamesInAMessage);
+    names.push_back(absl::StrCat("and ", more, " more"));
   }
   return absl::StrJoin(names, ", ");
 }
@@ -140,13 +143,13 @@ absl::StatusOr<HostTensor> ReadSafetensor(const std::string& path,
   if (name.empty() && header.size() != 1) {
     return absl::InvalidArgumentError(
         absl::StrCat(path, " has ", header.size(),
-                     " tensors: name one of them, ", NamesOf(header)));
+                     " tensors: name one of them, ", SomeNamesOf(header)));
   }
   const auto found =
       name.empty() ? header.begin() : header.find(std::string(name));
   if (found == header.end()) {
     return absl::NotFoundError(absl::StrCat(path, " has no tensor `", name,
-                                            "`; it has ", NamesOf(header)));
+                                            "`; it has ", SomeNamesOf(header)));
   }
   try {
     ASSIGN_OR_RETURN(HostTensor tensor, TensorOf(path, *found, data));
@@ -155,6 +158,14 @@ absl::StatusOr<HostTensor> ReadSafetensor(const std::string& path,
   } catch (const json::exception& error) {
     return NoSafetensors(path, error.what());
   }
+}
+
+absl::StatusOr<std::vector<std::string>> SafetensorNames(
+    const std::string& path) {
+  ASSIGN_OR_RETURN(const MappedFile file, MapFile(path));
+  absl::Span<const std::byte> data;
+  ASSIGN_OR_RETURN(const json header, HeaderOf(path, file, &data));
+  return NamesOf(header);
 }
 
 }  // namespace phitap::client

@@ -20,6 +20,10 @@ namespace phitap::client {
 absl::StatusOr<HostTensor> ReadSafetensor(const std::string& path,
                                           absl::string_view name);
 
+// Names of a file's tensors; errors as above.
+absl::StatusOr<std::vector<std::string>> SafetensorNames(
+    const std::string& path);
+
 }  // namespace phitap::client
 
 #endif  // PHITAP_CLIENT_CPP_SAFETENSORS_READER_H_

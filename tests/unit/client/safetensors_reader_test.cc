@@ -63,6 +63,7 @@ TEST_F(ReadSafetensorTest, TakesTheOnlyTensorUnasked) {
 
 TEST_F(ReadSafetensorTest, NamesWhatThereIs) {
   WriteTwo();
+  EXPECT_THAT(*SafetensorNames(path_), ElementsAre("a", "b"));
   EXPECT_THAT(ReadSafetensor(path_, "c"),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("it has a, b")));
   EXPECT_THAT(ReadSafetensor(path_, ""),

@@ -185,25 +185,6 @@ TEST(UnservedCli, CancelsItsCallOnCtrlC) {
   server.service().ended.WaitForNotification();
 }
 
-TEST(UnservedCli, CancelsGenerationOnCtrlC) {
-  client::CannedServer server;
-  server.service().messages = client::SmallStream().messages;
-  server.service().messages.resize(2);
-  v1::TraceResponse& token = server.service().messages.emplace_back();
-  server.service().messages[1].mutable_run_tokens()->set_run("plain");
-  token.mutable_token()->set_run("plain");
-  token.mutable_token()->set_step(1);
-  token.mutable_token()->set_text(" Mary");
-  server.service().waits = true;
-  Command command(PHITAP, {"generate", "-t", "1"}, server.address());
-  server.service().sent.WaitForNotification();
-  command.Send(SIGINT);
-  const CommandResult result = command.Finish();
-  EXPECT_EQ(result.exit_status, 130);
-  EXPECT_EQ(result.errors, "phitap: cancelled\n");
-  server.service().ended.WaitForNotification();
-}
-
 TEST(UnservedCli, FailsWhereTheDeadlinePasses) {
   client::CannedServer server;
   server.service().waits = true;

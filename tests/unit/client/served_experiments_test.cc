@@ -1,13 +1,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <filesystem>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "nlohmann/json.hpp"
+#include "tests/unit/client/canned_server.h"
 #include "tests/unit/client/served_cli.h"
+#include "tests/unit/client/small_streams.h"
 
 namespace phitap {
 namespace {
@@ -113,6 +116,8 @@ TEST_F(ServedExperiments, KeepsTensors) {
       0);
   EXPECT_EQ(Phitap({"tensors", "put", "mine", path + ":v"}).output,
             "kept mine [1, 192] float32, 768 B\n");
+  EXPECT_EQ(Phitap({"tensors", "put", "mine", path + ":*"}).output,
+            "kept mine.v [1, 192] float32, 768 B\n");
   EXPECT_THAT(Phitap({"tensors", "put", "mine", path + ":w"}).errors,
               HasSubstr("has no tensor `w`; it has v"));
   EXPECT_THAT(Phitap({"tensors"}).output,
@@ -143,6 +148,45 @@ TEST_F(ServedExperiments, TakesWholeRequests) {
   EXPECT_EQ(
       Phitap({"plan", "--request", TECHNIQUES "/gradients.json"}).exit_status,
       0);
+}
+
+TEST(UnservedExperiments, CancelsGenerationOnCtrlC) {
+  client::CannedServer server;
+  server.service().messages = client::SmallStream().messages;
+  server.service().messages.resize(2);
+  v1::TraceResponse& token = server.service().messages.emplace_back();
+  server.service().messages[1].mutable_run_tokens()->set_run("plain");
+  token.mutable_token()->set_run("plain");
+  token.mutable_token()->set_step(1);
+  token.mutable_token()->set_text(" Mary");
+  server.service().waits = true;
+  Command command(PHITAP, {"generate", "-t", "1"}, server.address());
+  server.service().sent.WaitForNotification();
+  command.Send(SIGINT);
+  const CommandResult result = command.Finish();
+  EXPECT_EQ(result.exit_status, 130);
+  EXPECT_EQ(result.errors, "phitap: cancelled\n");
+  server.service().ended.WaitForNotification();
+}
+
+TEST(UnservedExperiments, FailsWhereACellFailed) {
+  client::CannedServer server;
+  client::SmallStream stream;
+  v1::RunStatus& cell = *stream.messages[client::SmallStream::kSummary]
+                             .mutable_summary()
+                             ->add_runs();
+  cell.set_run("sweep[3, 0]");
+  cell.set_code(8);
+  cell.set_message("no room");
+  server.service().messages = stream.messages;
+  const CommandResult result =
+      Command(PHITAP,
+              {"sweep", "-t", "1", "-i", "x zero", "--metric", "logit:#1"},
+              server.address())
+          .Finish();
+  EXPECT_EQ(result.exit_status, 1);
+  EXPECT_EQ(result.errors,
+            "phitap: RESOURCE_EXHAUSTED: cell sweep[3, 0]: no room\n");
 }
 
 }  // namespace
