@@ -125,6 +125,7 @@ The server goes on at $PHITAP_SERVER (process $SERVER_PID, log $SERVER_LOG). Tal
   export PHITAP_SERVER=$PHITAP_SERVER
   build/release/bin/phitap hooks demo                  # every place in the model that can be read
   build/release/bin/phitap trace --help
+  build/release/bin/phitap generate -p 'When Mary and John went' -i 'layers.2.layer_output scale 1.5'
   python3: phitap.Client("$PHITAP_SERVER").trace("When Mary and John went", captures=["logits"], model="demo")
 
 Stop it:

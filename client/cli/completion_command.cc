@@ -38,6 +38,7 @@ _phitap_candidates() {
   case "$flag" in
     -c | --capture) _phitap_captures "$word" ;;
     -i | --intervene) _phitap_captures "$word" edit ;;
+    --edit) printf '%s\n' zero set add scale project-out clamp-projection swap clamp noise knockout skip subspace features run= mean= tensor= file= node= scale= keep= low= high= seed= when= ;;
     -m | --model) _phitap_ask models ;;
     --reduce) printf '%s\n' mean norm topk: ;;
     --dtype) printf '%s\n' f32 f16 bf16 ;;
@@ -64,12 +65,17 @@ _phitap_candidates() {
   esac
 }
 _phitap() {
-  local line="${COMP_LINE:0:COMP_POINT}" word flag quote="" skip=0 tail candidate words
+  local line="${COMP_LINE:0:COMP_POINT}" word flag quote="" skip=0 tail candidate words before=""
   word="${line##*[[:space:]]}"
   read -ra words <<<"${line%"$word"}"
   flag="${words[-1]}"
   [[ $word == --*=* ]] && { flag="${word%%=*}" word="${word#*=}"; }
   [[ $word == [\'\"]* ]] && { quote="${word:0:1}" word="${word:1}"; }
+  # A quoted intervention is one word to bash, spaces included.
+  if [[ $line =~ (-i|--intervene)[[:space:]=]+[\'\"]([^\'\"]*[[:space:]])([^\'\"[:space:]]*)$ ]]; then
+    before="${BASH_REMATCH[2]}" word="${BASH_REMATCH[3]}" quote="'" flag=--edit
+    [[ $before =~ ^[^:[:space:]]+:[[:space:]]+$ ]] && flag=--intervene
+  fi
   # Outside quotes bash replaces only what follows the last `=` or `:`, or
   # starts at the last `@`.
   if [[ -z $quote ]]; then
@@ -79,7 +85,7 @@ _phitap() {
   fi
   COMPREPLY=()
   while IFS= read -r candidate; do
-    [[ $candidate == "$word"* ]] && COMPREPLY+=("${candidate:skip}")
+    [[ $candidate == "$word"* ]] && COMPREPLY+=("$before${candidate:skip}")
   done < <(_phitap_candidates "${words[1]}" "$flag" "$word")
   # More may follow these.
   [[ ${COMPREPLY[0]} == *[=:] ]] && compopt -o nospace 2>/dev/null
