@@ -47,7 +47,7 @@ absl::StatusOr<TypedMetric> ParseMetric(absl::string_view text);
 using TokenLookup =
     std::function<absl::StatusOr<int32_t>(const std::string& text)>;
 
-// The metric of a sweep's cells, or of `run`.
+// A metric of no run, as a sweep has it, with its tokens looked up.
 absl::StatusOr<client::Metric> ResolveMetric(const TypedMetric& typed,
                                              const TokenLookup& lookup);
 

@@ -29,6 +29,7 @@ Table TableOf(const v1::PlanTraceResponse& plan) {
       absl::StrAppend(&name, " = ", tensor.hook_point());
     }
     if (!tensor.part().empty()) absl::StrAppend(&name, " ", tensor.part());
+    if (tensor.step() > 0) absl::StrAppend(&name, " at step ", tensor.step());
     const std::vector<int64_t> shape(tensor.shape().begin(),
                                      tensor.shape().end());
     table.AddRow({name, tensor.run(), ShapeText(shape),

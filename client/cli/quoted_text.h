@@ -34,7 +34,7 @@ class QuotedText {
   // carets at the piece.
   absl::Status Refuse(absl::string_view piece, absl::string_view problem,
                       absl::string_view valid) const;
-  // "`PIECE` is not PROBLEM-wise valid": the problem names the piece itself.
+  // The same, where the problem is that "`PIECE` is not IS_NOT".
   absl::Status RefuseWord(absl::string_view piece, absl::string_view is_not,
                           absl::string_view valid) const;
   // The same status with the text and carets at `piece`.

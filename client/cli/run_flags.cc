@@ -42,7 +42,8 @@ void AddPrompts(CLI::App* command, RunFlags* flags) {
       ->type_name("IDS");
 }
 
-// One of the words that a flag knows; its first where the flag is not given.
+// What one of the words that a flag knows stands for; Value() where the flag is
+// not given.
 template <typename Value>
 absl::StatusOr<Value> Choose(const std::string& flag, const std::string& text,
                              const std::map<std::string, Value>& choices) {
