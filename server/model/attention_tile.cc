@@ -87,8 +87,9 @@ at::Tensor Probabilities(const AttentionTile& tile, const at::Tensor& scores) {
   at::Tensor probabilities =
       at::softmax(scores, -1, at::kFloat).to(scores.scalar_type());
   // Set, for a query that sees a NaN has nothing but NaN, and one that sees
-  // nothing as well.
-  return probabilities.masked_fill_(tile.mask.invisible, 0.0);
+  // nothing, or is left without any key by an edit, as well.
+  return probabilities.masked_fill_(tile.mask.invisible, 0.0)
+      .masked_fill_(scores.eq(kMinusInfinity).all(-1, /*keepdim=*/true), 0.0);
 }
 
 at::Tensor Mix(const AttentionTile& tile, const at::Tensor& probabilities) {

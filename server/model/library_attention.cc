@@ -48,6 +48,15 @@ at::Tensor AsHeads(const at::Tensor& lines) {
   return lines.transpose(0, 1).unsqueeze(0);
 }
 
+// Queries that an edit left without any of the keys they see: the mask's finite
+// entries would share their softmax.
+at::Tensor LeftBlind(const at::Tensor& scores, const at::Tensor& visible) {
+  const at::Tensor cut =
+      scores.eq(-std::numeric_limits<double>::infinity()).logical_and(visible);
+  return visible.any(-1, /*keepdim=*/true)
+      .logical_and(cut.eq(visible).all(-1, /*keepdim=*/true));
+}
+
 // Shows a value [1, H, T, K] whose keys begin at `first_key`; hooks see keys
 // from 0 on, those that are gone as `unseen`.
 at::Tensor ShowPattern(Hook hook, const at::Tensor& value, int64_t first_key,
@@ -135,14 +144,25 @@ at::Tensor LibraryAttention::Probabilities(const Heads& heads,
   const at::ScalarType dtype = heads.queries.scalar_type();
   const double lowest = LowestOf(dtype);
   const at::Tensor keys = RepeatKv(heads.keys, groups());
-  const at::Tensor mask = at::where(
-      Visible(heads, row), at::zeros({}, at::TensorOptions(dtype)), lowest);
-  at::Tensor scores =
+  const at::Tensor visible = Visible(heads, row);
+  const at::Tensor mask =
+      at::where(visible, at::zeros({}, at::TensorOptions(dtype)), lowest);
+  const at::Tensor scores =
       at::matmul(heads.queries, keys.transpose(2, 3)) * scale() + mask;
-  scores = ShowPattern(Hook::kAttentionScores, scores, heads.first_key, lowest,
-                       pass);
-  const at::Tensor probabilities =
-      at::softmax(scores, -1, at::kFloat).to(dtype);
+  const at::Tensor edited = ShowPattern(Hook::kAttentionScores, scores,
+                                        heads.first_key, lowest, pass);
+  const auto softmax = [&](const at::Tensor& x) {
+    return at::softmax(x, -1, at::kFloat).to(dtype);
+  };
+  at::Tensor probabilities;
+  if (edited.is_same(scores)) {
+    probabilities = softmax(scores);
+  } else {
+    // Filled on both sides: a softmax of nothing has no gradient.
+    const at::Tensor blind = LeftBlind(edited, visible);
+    probabilities =
+        softmax(edited.masked_fill(blind, 0.0)).masked_fill(blind, 0.0);
+  }
   return ShowPattern(Hook::kAttentionProbabilities, probabilities,
                      heads.first_key, 0.0, pass);
 }

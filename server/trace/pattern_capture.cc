@@ -1,7 +1,7 @@
 #include "server/trace/pattern_capture.h"
 
-#include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/tensor.h>
 
 #include <algorithm>
 #include <limits>
@@ -26,9 +26,8 @@ void Place(const at::Tensor& target, std::vector<int64_t>& lines,
     target.narrow(1, lines.front(), count).copy_(part);
     return;
   }
-  target.index_copy_(
-      1, at::from_blob(lines.data(), {count}, at::TensorOptions(at::kLong)),
-      part);
+  // A copy: a recorded graph keeps it until it is differentiated.
+  target.index_copy_(1, at::tensor(lines), part);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #include "server/trace/select.h"
 
-#include <ATen/ops/from_blob.h>
+#include <ATen/ops/tensor.h>
 
 #include <algorithm>
 #include <optional>
@@ -54,9 +54,8 @@ at::Tensor Pick(const at::Tensor& value, int64_t dimension,
   if (Consecutive(indices)) {
     return value.narrow(dimension, count == 0 ? 0 : indices[0], count);
   }
-  const at::Tensor index = at::from_blob(const_cast<int64_t*>(indices.data()),
-                                         {count}, at::TensorOptions(at::kLong));
-  return value.index_select(dimension, index);
+  // A copy: a recorded graph keeps it until it is differentiated.
+  return value.index_select(dimension, at::tensor(indices));
 }
 
 int64_t SeqDimension(Hook hook) {

@@ -85,15 +85,36 @@ def subspace(basis: torch.Tensor, source: torch.Tensor, mask: torch.Tensor | Non
     return formula
 
 
-def encode(x: torch.Tensor, dictionary: Mapping[str, torch.Tensor], activation: str, k: int = 0) -> torch.Tensor:
-    features = torch.nn.functional.linear(x, dictionary["encoder_weight"]) + dictionary["encoder_bias"]
+def encode(x: torch.Tensor, dictionary: Mapping[str, torch.Tensor], activation: str, chosen: Sequence[int] = slice(None)) -> torch.Tensor:
+    """Features of x, all or those chosen; k of a top-k is 3."""
+    activity = torch.nn.functional.linear(x, dictionary["encoder_weight"][chosen]) + dictionary["encoder_bias"][chosen]
     if activation == "jump_relu":
-        return torch.where(features > dictionary["threshold"], features, 0.0)
+        return torch.where(activity > dictionary["threshold"][chosen], activity, 0.0)
     if activation == "top_k":
-        largest = torch.zeros_like(features).scatter(-1, features.topk(k, -1).indices, 1.0)
-        return torch.relu(features) * largest
-    return torch.relu(features)
+        largest = torch.zeros_like(activity).scatter(-1, activity.topk(3, -1).indices, 1.0)
+        return torch.relu(activity) * largest
+    return torch.relu(activity)
 
 
 def decode(features: torch.Tensor, dictionary: Mapping[str, torch.Tensor]) -> torch.Tensor:
     return features @ dictionary["decoder_weight"] + dictionary["decoder_bias"]
+
+
+def dictionary(weights: Mapping[str, torch.Tensor], activation: str, changes: Mapping[int, Formula], drop_error: bool = False,
+               encoded: torch.Tensor | None = None) -> Formula:
+    """changes: of each feature edited. encoded: what is encoded instead of x."""
+    edited = list(changes)
+
+    def formula(x: torch.Tensor) -> torch.Tensor:
+        source = x if encoded is None else encoded.float()
+        if drop_error:
+            features = encode(source, weights, activation)
+            for feature, change in changes.items():
+                features[..., feature] = change(features[..., feature])
+            return decode(features, weights)
+        # A top-k looks at all features; otherwise those that are not edited need not be known.
+        before = encode(source, weights, activation)[..., edited] if activation == "top_k" else encode(source, weights, activation, edited)
+        after = torch.stack([changes[feature](before[..., i]) for i, feature in enumerate(edited)], -1)
+        return x + (after - before) @ weights["decoder_weight"][edited]
+
+    return formula

@@ -165,6 +165,27 @@ def test_goes_through_the_edits_of_the_run(client, world):
         assert_close(trace.gradients[hook], forward.gradient(*split(hook)), hook)
 
 
+def test_goes_through_edits_of_scattered_parts(client, world):
+    vector = torch.randn(world.models["sdpa"].config.hidden_size, generator=torch.Generator().manual_seed(2))
+    positions, queries = [9, 2, 5], [7, 3]
+
+    def add(value: torch.Tensor) -> None:
+        value[positions] += vector
+
+    def damp(value: torch.Tensor) -> None:
+        value[:, queries] *= 0.5
+
+    forward, logits = world.forward({("layer_output", 0): [add], ("attention_probabilities", 1): [damp]}, "eager")
+    logits[-1, TOKEN].backward()
+    hooks = ["token_embeddings", "layers.0.layer_output", "layers.1.attention_queries", "layers.1.attention_values"]
+    changes = [edits.add("layers.0.layer_output", vector, positions=positions),
+               edits.scale("layers.1.attention_probabilities", 0.5, queries=queries)]
+    trace = client.trace(world.runs(*changes), gradients=[phitap.Gradient(metrics.logit(TOKEN), "run", hook, label=hook) for hook in hooks],
+                         model=world.kind, numerics="transformers")
+    for hook in hooks:
+        assert_close(trace.gradients[hook], forward.gradient(*split(hook)), hook)
+
+
 def test_attribution_patching_is_one_request(client, world):
     """Σ (clean − run) · ∂ metric / ∂ run, for each layer and position."""
     metric = metrics.logit_difference(TOKEN, BASELINE, run="run").as_value()
@@ -214,3 +235,11 @@ def test_a_gradient_changes_no_value(client, world):
     with_gradient = client.trace(world.runs(), ["logits"], gradients=[phitap.Gradient(metrics.logit(TOKEN), "run", "token_embeddings")],
                                  model=world.kind)
     assert np.array_equal(plain.run("run")["logits"], with_gradient.run("run")["logits"])
+
+
+def test_a_query_left_without_any_key_has_no_slope(client, world):
+    cut = edits.knockout("layers.0.attention_scores", queries=[0, 5])  # not side by side: their indices outlive the forward
+    trace = client.trace(world.runs(cut), gradients=[phitap.Gradient(metrics.logit(TOKEN), "run", hook, label=hook) for hook in (
+        "layers.0.attention_queries", "token_embeddings")], model=world.kind)
+    assert np.isfinite(trace.gradients["token_embeddings"]).all() and np.abs(trace.gradients["token_embeddings"]).max() > 0
+    assert (trace.gradients["layers.0.attention_queries"][:, [0, 5]] == 0).all()

@@ -71,6 +71,7 @@ class World:
         clean(self.clean_ids)
         self.clean = clean.seen
         self._random = torch.Generator().manual_seed(LENGTH)
+        self._dictionaries: dict[str, dict[str, torch.Tensor]] = {}
 
     def vector(self, *shape: int) -> torch.Tensor:
         return torch.randn(*shape, generator=self._random)
@@ -87,6 +88,19 @@ class World:
         forward = HookedForward(self.model, changes)
         forward(self.ids)
         return forward.seen
+
+    def dictionary(self, activation: str) -> dict[str, torch.Tensor]:
+        """A dictionary that the server keeps as KIND-ACTIVATION."""
+        if activation not in self._dictionaries:
+            width, features = self.model.config.hidden_size, 24
+            weights = {"encoder_weight": self.vector(features, width) / width**0.5, "encoder_bias": self.vector(features) / 4,
+                       "decoder_weight": self.vector(features, width) / 4, "decoder_bias": self.vector(width) / 4}
+            if activation == "jump_relu":
+                weights["threshold"] = self.vector(features).abs()
+            for part, tensor in weights.items():
+                self.client.put_tensor(f"{self.kind}-{activation}.{part}", tensor)
+            self._dictionaries[activation] = weights
+        return self._dictionaries[activation]
 
     def captures(self) -> list[phitap.Capture]:
         hooks = [hook for hook in DIMENSIONS if self.attention == "eager" or hook not in PATTERNS]
@@ -190,6 +204,13 @@ def mean_case(world: World, hook: str) -> Case:
     return case
 
 
+def mean_over_positions_case(world: World, hook: str) -> Case:
+    """All positions of both runs count alike."""
+    both = torch.cat([world.clean[at(hook)].float(), world.expected({})[at(hook)].float()])
+    value = phitap.MeanOfRuns(["clean", "plain"], over_positions=True, selection=phitap.Selection(positions=slice(None)))
+    return Case.of(hook, edits.set_(name(hook), value, **where(hook, ("seq",))), formulas.set_(both.mean(0)), ("seq",))
+
+
 def project_out_case(world: World, hook: str, keep: float = 0.0) -> Case:
     direction = world.vector(world.size(hook))
     return Case.of(hook, edits.project_out(name(hook), direction, keep, **where(hook)), formulas.project_out(direction, keep))
@@ -233,6 +254,19 @@ def knockout_case(world: World, hook: str) -> Case:
     return case
 
 
+def dictionary_case(world: World, hook: str, activation: str, drop_error: bool = False, transcoder: bool = False) -> Case:
+    weights = world.dictionary(activation)
+    encoded_hook = "mlp_input" if transcoder else hook
+    clean = world.clean[at(encoded_hook)][CHOSEN["seq"]].float()
+    from_clean = formulas.encode(clean, weights, activation)[..., 4]
+    changes = {2: lambda f: torch.full_like(f, 3.0), 9: lambda f: f * 2.0, 1: lambda f: f + 0.5, 4: lambda f: from_clean}
+    edited = [edits.feature(2, set=3.0), edits.feature(9, scale=2.0), edits.feature(1, add=0.5), edits.feature(4, from_run="clean")]
+    encoded = world.expected({})["mlp_input", LAYER][CHOSEN["seq"]] if transcoder else None
+    return Case.of(hook, edits.dictionary(name(hook), edits.Dictionary(f"{world.kind}-{activation}", activation, k=3 * (activation == "top_k")),
+                                          edited, drop_error, "mlp_input" if transcoder else "", **where(hook)),
+                   formulas.dictionary(weights, activation, changes, drop_error, encoded))
+
+
 def skip_module_case(world: World, hook: str) -> Case:
     return Case.of(hook, edits.skip(name(hook)), formulas.set_(torch.zeros(())), ())
 
@@ -272,6 +306,7 @@ KIND_CASES = {
     "zero": [(zero_case, hook, {}) for hook in ("mlp_neurons", "attention_keys", "attention_head_outputs")],
     "other_place": [(other_place_case, hook, {}) for hook in ("layer_output", "final_norm_output", "mlp_output")],
     "mean": [(mean_case, hook, {}) for hook in ("layer_output", "attention_premix", "mlp_neurons")],
+    "mean_over_positions": [(mean_over_positions_case, hook, {}) for hook in ("layer_output", "attention_head_outputs")],
     "project_out": [(project_out_case, hook, dict(keep=keep)) for hook in ("layer_output", "attention_premix") for keep in (0.0, 0.4)],
     "clamp_projection": [(clamp_projection_case, "layer_output", bounds) for bounds in ({}, dict(low=None), dict(high=None),
                                                                                         dict(low=2.0, high=2.0))],
@@ -279,6 +314,9 @@ KIND_CASES = {
     "clamp": [(clamp_case, hook, {}) for hook in ("mlp_neurons", "layer_mid", "attention_values")],
     "noise": [(noise_case, hook, {}) for hook in ("token_embeddings", "layer_output", "attention_queries", "attention_premix")],
     "subspace": [(subspace_case, hook, dict(masked=masked)) for hook in ("layer_output", "attention_output") for masked in (False, True)],
+    "dictionary": [(dictionary_case, "layer_output", dict(activation=activation, drop_error=drop_error))
+                   for activation in ("relu", "jump_relu", "top_k") for drop_error in (False, True)] + [
+        (dictionary_case, "mlp_output", dict(activation="relu", drop_error=drop_error, transcoder=True)) for drop_error in (False, True)],
     "knockout": [(knockout_case, "attention_scores", {})],
     "skip": [(skip_module_case, "attention_output", {}), (skip_module_case, "mlp_output", {}), (skip_layer_case, "layer_output", {})],
     "order": [(order_case, hook, {}) for hook in ("layer_output", "layer_mid", "mlp_gate_up")],
@@ -331,3 +369,32 @@ def test_by_default_has_the_bits_of_the_run_alone(worlds, case):
     theirs = world.expected(made.changes)["logits", -1].float()
     limit = 3e-5 if world.model.dtype == torch.float32 else 0.06
     assert (alone["logits", -1].float() - theirs).abs().max() <= limit * theirs.abs().max()
+
+
+@pytest.mark.parametrize("numerics", ["causal", "transformers"])
+def test_a_query_left_without_any_key_mixes_nothing(worlds, numerics):
+    world = worlds("eager")
+    queries, heads = [0, 6, LENGTH - 1], [1]
+    ours = world.ours([edits.knockout("layers.1.attention_scores", queries=queries, heads=heads)], numerics)
+    assert (ours["attention_probabilities", 1][heads][:, queries] == 0).all()
+    assert (ours["attention_head_outputs", 1][queries][:, heads] == 0).all()
+    assert all(value.isfinite().all() for (hook, _), value in ours.items() if hook != "attention_scores")
+    others = [query for query in range(LENGTH) if query not in queries]
+    plain = world.ours([], numerics)
+    assert same_bits(ours["attention_probabilities", 1][:, others], plain["attention_probabilities", 1][:, others])
+
+
+def test_noise_is_a_function_of_seed_hook_point_and_position(worlds):
+    world = worlds("sdpa")
+
+    def drawn(seed: int = 1, hook: str = "layers.1.layer_output", ids: list[int] = world.ids, label: str = "0", **where) -> torch.Tensor:
+        node = values.noise(phitap.RunValue(label, hook, phitap.Selection(**where)), seed)
+        crowd = [phitap.Prompt(world.clean_ids, "other")] if label != "0" else []
+        return world.client.trace([*crowd, phitap.Prompt(ids, label)], phitap.Capture(label="n", node=node), model=world.kind).torch("n")
+
+    whole = drawn()
+    assert torch.equal(drawn(ids=world.clean_ids[:9], label="another"), whole[:9])
+    assert torch.equal(drawn(positions=[7, 2], features=slice(3, 9)), whole[[7, 2]][:, 3:9])
+    assert all((other != whole).any(-1).all() for other in (drawn(seed=2), drawn(hook="layers.2.layer_output"),
+                                                            drawn(hook="layers.1.layer_mid")))
+    assert abs(whole.mean()) < 0.1 and abs(whole.std() - 1) < 0.1
