@@ -30,7 +30,19 @@ std::string TracedGroup::TokenAt(int64_t position) const {
 
 namespace {
 
-// The tensors of one label and run (null: of no run), as at most two groups.
+// The tensors of one label and run; null: of no run.
+std::vector<const client::TracedTensor*> TensorsOf(
+    const client::Trace& trace, const std::string& label,
+    const client::TracedRun* run) {
+  const std::string run_label = run == nullptr ? "" : run->label;
+  std::vector<const client::TracedTensor*> tensors;
+  for (const client::TracedTensor* tensor : trace.FindAll({.label = label})) {
+    if (tensor->descriptor.run() == run_label) tensors.push_back(tensor);
+  }
+  return tensors;
+}
+
+// Those tensors as at most two groups.
 void AddGroups(const client::Trace& trace, const std::string& label,
                const v1::Capture* capture, const client::TracedRun* run,
                std::vector<TracedGroup>* groups) {
@@ -38,14 +50,34 @@ void AddGroups(const client::Trace& trace, const std::string& label,
   if (run != nullptr) absl::StrAppend(&prompt.title, ", run ", run->label);
   TracedGroup generated = {
       .title = absl::StrCat(prompt.title, ", generated tokens"), .run = run};
-  const std::string run_label = run == nullptr ? "" : run->label;
-  for (const client::TracedTensor* tensor : trace.FindAll({.label = label})) {
-    if (tensor->descriptor.run() != run_label) continue;
+  for (const client::TracedTensor* tensor : TensorsOf(trace, label, run)) {
     TracedGroup& group = tensor->descriptor.step() > 0 ? generated : prompt;
     group.tensors.push_back(tensor);
   }
   if (!prompt.tensors.empty()) groups->push_back(std::move(prompt));
   if (!generated.tensors.empty()) groups->push_back(std::move(generated));
+}
+
+// What a capture read in one run.
+void AddCapture(const client::Trace& trace, const v1::Capture& capture,
+                const client::TracedRun& run,
+                std::vector<TracedGroup>* groups) {
+  const auto merged =
+      MergeSteps(capture, run, TensorsOf(trace, capture.label(), &run));
+  if (merged == nullptr) {
+    AddGroups(trace, capture.label(), &capture, &run, groups);
+    return;
+  }
+  TracedGroup group = {
+      .title = absl::StrCat(capture.label(), ", run ", run.label,
+                            ", with the generated tokens"),
+      .capture = &capture,
+      .run = &merged->run,
+      .merged = merged};
+  for (const client::TracedTensor& tensor : merged->tensors) {
+    group.tensors.push_back(&tensor);
+  }
+  groups->push_back(std::move(group));
 }
 
 bool IsCapture(absl::string_view label, const v1::TraceRequest& request) {
@@ -62,7 +94,7 @@ std::vector<TracedGroup> GroupTensors(const client::Trace& trace,
   std::vector<TracedGroup> groups;
   for (const v1::Capture& capture : request.captures()) {
     for (const client::TracedRun& run : trace.runs) {
-      AddGroups(trace, capture.label(), &capture, &run, &groups);
+      AddCapture(trace, capture, run, &groups);
     }
     AddGroups(trace, capture.label(), nullptr, nullptr, &groups);
   }

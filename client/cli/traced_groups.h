@@ -5,18 +5,20 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "client/cli/merged_steps.h"
 #include "client/cpp/trace.h"
 #include "phitap/v1/trace.pb.h"
 
 namespace phitap::cli {
 
 // What one capture read in one run, in order; its generated tokens are a group
-// of their own, as are a node, a gradient and a sweep. Points into trace and
-// request.
+// of their own, unless a view can show both (see MergeSteps), as are a node, a
+// gradient and a sweep. Points into trace and request.
 struct TracedGroup {
   // The label and, where it is of one, the run.
   std::string title;
@@ -26,6 +28,8 @@ struct TracedGroup {
   // Null for what is not of one run.
   const client::TracedRun* run = nullptr;
   std::vector<const client::TracedTensor*> tensors;
+  // Owns run and tensors where they are not the trace's own.
+  std::shared_ptr<const MergedSteps> merged;
 
   // Those of one part of its reduction.
   std::vector<const client::TracedTensor*> Part(absl::string_view part) const;

@@ -144,7 +144,8 @@ class Assembly:
         failed_cells = self._end_runs(self._summary.runs)
         if self._runs and all(run.error is not None for run in self._runs.values()):
             raise next(run.error for run in self._runs.values() if run.error is not None)
-        shared, gradients, sweeps = Values("the trace"), Values("the trace's gradients"), {}
+        error = next((run.error for run in self._runs.values() if run.error is not None), None)
+        shared, gradients, sweeps = Values("the trace", error), Values("the trace's gradients", error), {}
         for _, arriving in sorted(self._tensors.items()):
             spec, value = arriving.spec, arriving.array()
             if spec.label in self._gradients:

@@ -94,10 +94,11 @@ def short_name(hook_point: str) -> str:
 
 
 class Values(Mapping[str, Value]):
-    """Arrays by the capture's label or the hook point's name (full or short)."""
+    """Arrays by the capture's label or the hook point's name (full or short). error: why some may be missing."""
 
-    def __init__(self, owner: str):
+    def __init__(self, owner: str, error: Optional[RunError] = None):
         self._owner = owner
+        self._error = error
         #: By label, hook point, step and part.
         self.specs: dict[tuple[str, str, int, str], TensorSpec] = {}
         self._values: dict[str, dict[str, dict[int, dict[str, np.ndarray]]]] = {}
@@ -122,6 +123,8 @@ class Values(Mapping[str, Value]):
         if by_hook_point is None:
             wanted = short_name(name)
             found = [label for label in self._values if short_name(label) == wanted]
+            if not found and self._error is not None:
+                raise self._error
             if not found:
                 raise KeyError(f"{self._owner} has no value {name!r}; it has: {', '.join(self._values) or 'none'}")
             by_hook_point = self._values[found[0]]
@@ -203,6 +206,8 @@ class Trace(Mapping[str, Value]):
         for cell, error in self.failed_cells.items():
             if cell.startswith(f"{label}["):
                 raise error
+        if (label, metric) not in self._sweeps and self._shared._error is not None:
+            raise self._shared._error
         if (label, metric) not in self._sweeps:
             raise KeyError(f"no sweep {label!r} with a metric {metric!r}; there are: {', '.join(map(str, self._sweeps)) or 'none'}")
         return self._sweeps[label, metric]
@@ -223,7 +228,9 @@ class Trace(Mapping[str, Value]):
         return self.runs[0]
 
     def __getitem__(self, name: str) -> Value:
-        return self._shared[name] if name in self._shared._values else self._run_or_only(None)[name]
+        if name in self._shared._values or len(self.runs) != 1 and self._shared._error is not None:
+            return self._shared[name]
+        return self._run_or_only(None)[name]
 
     def __iter__(self) -> Iterator[str]:
         yield from self._shared

@@ -137,3 +137,15 @@ def test_a_failed_cell_fails_its_sweep_only():
     with pytest.raises(phitap.RunError, match="broken"):
         trace.sweep("grid", "kl")
     assert trace["node"].tolist() == [5]
+
+
+def test_a_value_that_a_failed_run_took_with_it_raises_the_reason():
+    stream = [message for message in longer_stream() if message.tensor.tensor not in (3, 4) and message.chunk.tensor not in (3, 4)]
+    stream.insert(2, trace_pb2.TraceResponse(run_tokens=trace_pb2.RunTokens(run="1", ids=[3])))
+    stream[-1].summary.runs.add(run="1", code=13, message="broken")
+    stream[-1].summary.tensor_count = 4
+    trace = Assembly(gradients={"slope"}, sweeps={"grid"}).read(stream)
+    for find in (lambda: trace["node"], lambda: trace.gradients["slope"]):
+        with pytest.raises(phitap.RunError, match="broken"):
+            find()
+    assert trace.run("0")["logits"].shape == (2, 3)
