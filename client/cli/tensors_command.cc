@@ -60,8 +60,10 @@ absl::Status List(const client::Client& client, const TensorsFlags& flags,
   }
   invocation->Print(absl::StrCat(
       response.tensors_size() > 0 ? Render(table, invocation->output()) : "",
-      response.tensors_size(), " tensors; ", BytesText(response.used_bytes()),
-      " of ", BytesText(response.limit_bytes()), " used\n"));
+      response.tensors_size(),
+      response.tensors_size() == 1 ? " tensor; " : " tensors; ",
+      BytesText(response.used_bytes()), " of ",
+      BytesText(response.limit_bytes()), " used\n"));
   return absl::OkStatus();
 }
 

@@ -52,6 +52,17 @@ struct Outcome {
   std::string output_file;
 };
 
+// A line for each value that stays on the server.
+std::string KeptText(const v1::TraceRequest& request,
+                     const client::Trace& trace) {
+  std::string text;
+  for (const v1::Capture& capture : request.captures()) {
+    if (capture.tensor_name().empty() || trace.AnyFailed()) continue;
+    absl::StrAppend(&text, "kept ", capture.tensor_name(), " on the server\n");
+  }
+  return text;
+}
+
 void PrintReport(const client::Client& client, const v1::TraceRequest& request,
                  const std::vector<TracedGroup>& groups, const Outcome& outcome,
                  Invocation* invocation) {
@@ -59,7 +70,8 @@ void PrintReport(const client::Client& client, const v1::TraceRequest& request,
   const TokenNames names =
       NamesFor(IdsToName(groups), request.model(), client, *invocation);
   std::string text = RenderRuns(outcome.trace, request, terminal) +
-                     RenderGroups(groups, names, terminal) + "\n";
+                     RenderGroups(groups, names, terminal) + "\n" +
+                     KeptText(request, outcome.trace);
   if (!outcome.output_file.empty()) {
     absl::StrAppend(&text, "wrote ", outcome.output_file, "\n");
   }

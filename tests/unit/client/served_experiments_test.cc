@@ -131,6 +131,10 @@ TEST_F(ServedExperiments, KeepsTensors) {
                   .exit_status,
               0);
   }
+  EXPECT_THAT(Phitap({"trace", "-p", kPrompt, "-c",
+                      "layers.0.layer_output@positions=-1@keep=mine.w"})
+                  .output,
+              HasSubstr("\nkept mine.w on the server\n"));
   EXPECT_EQ(JsonOf({"tensors", "--prefix", "mi"})["tensors"][0]["name"],
             "mine");
   EXPECT_EQ(Phitap({"tensors", "delete", "mine"}).output, "deleted mine\n");
