@@ -52,6 +52,7 @@ class RunReach {
         norm_(token_count),
         head_(token_count) {}
 
+  int layer_count() const { return layer_count_; }
   void Deepen(int layer_count) {
     layer_count_ = std::max(layer_count_, layer_count);
   }
@@ -114,22 +115,56 @@ Demand DemandOf(const RunRead& read) {
           .positions = &read.selection.positions};
 }
 
-// What captures, nodes and gradients ask for in the prompt's pass.
-std::vector<Demand> DemandsOf(const TracePlan& plan) {
-  std::vector<Demand> demands;
+// Who needs a node's value in the ordinary passes.
+constexpr int kNobody = -1;
+constexpr int kOthers = -2;  // an answer, or more than one run
+
+// For each node the run whose own writes or gradients alone need it, kOthers or
+// kNobody.
+std::vector<int> NeedersOf(const TracePlan& plan) {
+  std::vector<int> needers(plan.nodes.size(), kNobody);
+  const auto add = [&](int node, int needer) {
+    int& known = needers[node];
+    if (needer == kNobody || known == needer) return;
+    known = known == kNobody ? needer : kOthers;
+  };
+  for (const PlannedOutput& output : plan.outputs) add(output.node, kOthers);
+  for (const PlannedWrite& write : plan.writes) {
+    add(write.value, write.run);
+    if (write.condition >= 0) add(write.condition, write.run);
+  }
+  for (const GradientPass& pass : plan.gradient_passes) {
+    add(pass.metric, pass.run);
+  }
+  for (size_t n = plan.nodes.size(); n-- > 0;) {
+    for (const int input : plan.nodes[n].inputs) add(input, needers[n]);
+  }
+  return needers;
+}
+
+struct Demands {
+  // However deep they are.
+  std::vector<Demand> made;
+  // Of a run's own writes and gradients: as far as the run goes anyway. A write
+  // lies behind what it reads, and a gradient pass makes its own.
+  std::vector<Demand> along;
+};
+
+// What captures and nodes ask for in the prompt's pass.
+Demands DemandsOf(const TracePlan& plan) {
+  Demands demands;
   for (const PlannedCapture& capture : plan.captures) {
     if (capture.steps.front() != 0) continue;
-    demands.push_back({.run = capture.run,
-                       .read_at = capture.read_at,
-                       .positions = &capture.selection.positions});
+    demands.made.push_back({.run = capture.run,
+                            .read_at = capture.read_at,
+                            .positions = &capture.selection.positions});
   }
-  for (const ProgramNode& node : plan.nodes) {
-    if (const auto* read = std::get_if<RunRead>(&node.operation)) {
-      demands.push_back(DemandOf(*read));
-    } else if (const auto* gradient =
-                   std::get_if<GradientValue>(&node.operation)) {
-      demands.push_back(DemandOf(gradient->with_respect_to));
-    }
+  const std::vector<int> needers = NeedersOf(plan);
+  for (size_t n = 0; n < plan.nodes.size(); ++n) {
+    const auto* read = std::get_if<RunRead>(&plan.nodes[n].operation);
+    if (read == nullptr || needers[n] == kNobody) continue;
+    (needers[n] == read->run ? demands.along : demands.made)
+        .push_back(DemandOf(*read));
   }
   return demands;
 }
@@ -165,7 +200,7 @@ HookPoint ReadPoint(HookPoint point) {
 }
 
 void PlanReach(const ModelSpec& spec, TracePlan& plan) {
-  const std::vector<Demand> demands = DemandsOf(plan);
+  const Demands demands = DemandsOf(plan);
   std::vector<RunReach> reaches;
   reaches.reserve(plan.runs.size());
   for (const PlannedRun& run : plan.runs) {
@@ -174,10 +209,16 @@ void PlanReach(const ModelSpec& spec, TracePlan& plan) {
     reaches.back().Deepen(static_cast<int>(spec.num_layers));
     reaches.back().AddNextToken();
   }
-  for (const Demand& demand : demands) {
+  for (const Demand& demand : demands.made) {
     reaches[demand.run].Deepen(LayerCount(demand.read_at, spec));
   }
-  for (const Demand& demand : demands) reaches[demand.run].Add(demand);
+  for (const Demand& demand : demands.made) reaches[demand.run].Add(demand);
+  for (const Demand& demand : demands.along) {
+    RunReach& reach = reaches[demand.run];
+    if (LayerCount(demand.read_at, spec) <= reach.layer_count()) {
+      reach.Add(demand);
+    }
+  }
   for (size_t i = 0; i < reaches.size(); ++i) {
     plan.runs[i].reach = reaches[i].Take(plan.numerics);
   }
