@@ -82,6 +82,7 @@ def test_recorded_arithmetic_is_numpys(model):
         "matrix": lambda x, q: x[1:4] @ matrix,
         "vector": lambda x, q: x @ vector,
         "two vectors": lambda x, q: x[1] @ x[2],
+        "two columns": lambda x, q: x[:, 3] @ x[:, 5],
         "kept dimensions": lambda x, q: x / x.max(axis=-1, keepdims=True),
         "comparison": lambda x, q: (x > 0) * x,
         "list": lambda x, q: x[[3, 1], 10:20],
@@ -102,10 +103,13 @@ def test_values_written_are_laid_out_as_numpy_would(model):
         source, run = t.run(OTHER), t.run(IDS)
         run.layers[1].attention_queries[:, -1] = source.layers[1].attention_queries[:, 2] * 3
         run.layers[0].attention_premix[1, 2] = np.arange(16, dtype=np.float32)
+        run.layers[0].attention_keys[:, 4] = np.arange(32, dtype=np.float32).reshape(2, 16)
+        keys = run.layers[0].attention_keys.save()
         queries, premix = run.layers[1].attention_queries.save(), run.layers[0].attention_premix.save()
         read = source.layers[1].attention_queries[:, 2].save()
     np.testing.assert_allclose(queries.value[:, -1], read.value * 3, rtol=1e-6)
     assert np.array_equal(premix.value[1, 2], np.arange(16, dtype=np.float32))
+    assert np.array_equal(keys.value[:, 4], np.arange(32).reshape(2, 16))
 
 
 def test_topk_where_and_concatenate(model):

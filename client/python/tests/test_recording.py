@@ -124,6 +124,17 @@ def test_reading_sees_the_edits_before_it_and_not_those_after(model):
     assert read_times(recorded(model, without_the_whole)) == [unset, before, after, after]
 
 
+def test_positions_from_the_start_and_from_the_end_may_be_the_same(model):
+    def program(trace):
+        run = trace.run([1, 2, 3, 4])
+        run.layers[2].layer_output[3] = 0.0
+        run.layers[2].layer_output[-1].save()
+        run.layers[2].layer_output[-1] = 1.0
+
+    with pytest.raises(phitap.RecordingError, match="between two edits"):
+        recorded(model, program)
+
+
 def test_a_place_that_was_written_through_shows_what_was_written(model):
     def program(trace):
         run = trace.run([1, 2])
