@@ -93,10 +93,15 @@ class World:
         """A dictionary that the server keeps as KIND-ACTIVATION."""
         if activation not in self._dictionaries:
             width, features = self.model.config.hidden_size, 24
-            weights = {"encoder_weight": self.vector(features, width) / width**0.5, "encoder_bias": self.vector(features) / 4,
-                       "decoder_weight": self.vector(features, width) / 4, "decoder_bias": self.vector(width) / 4}
+            generator = torch.Generator().manual_seed(width)  # the same in every world: the server keeps one
+
+            def drawn(*shape: int) -> torch.Tensor:
+                return torch.randn(*shape, generator=generator)
+
+            weights = {"encoder_weight": drawn(features, width) / width**0.5, "encoder_bias": drawn(features) / 4,
+                       "decoder_weight": drawn(features, width) / 4, "decoder_bias": drawn(width) / 4}
             if activation == "jump_relu":
-                weights["threshold"] = self.vector(features).abs()
+                weights["threshold"] = drawn(features).abs()
             for part, tensor in weights.items():
                 self.client.put_tensor(f"{self.kind}-{activation}.{part}", tensor)
             self._dictionaries[activation] = weights
