@@ -14,9 +14,14 @@
 namespace phitap {
 namespace {
 
-// Lines whose results are compared, in whichever company.
-constexpr int64_t kProbeLines = 16;
+constexpr int64_t kFewLines = 4;
+constexpr int64_t kManyLines = 16;
 constexpr int64_t kBlockLines = 64;
+
+// Lines whose results are compared, in whichever company.
+int64_t ProbeLines(const RowRule& rule) {
+  return rule.kind == RowRule::Kind::kMultipleOf4 ? kFewLines : kManyLines;
+}
 
 // Reproducible values of about unit size.
 at::Tensor Lines(int64_t count, int64_t width, double phase,
@@ -43,17 +48,18 @@ class Probe {
   Probe(const at::Tensor& weight, const RowRule& rule)
       : weight_(weight),
         rule_(rule),
-        probe_(Lines(kProbeLines, weight.size(1), 0.5, weight)),
+        probe_(Lines(ProbeLines(rule), weight.size(1), 0.5, weight)),
         company_(Lines(kBlockLines, weight.size(1), 1.5, weight)) {}
 
   at::Tensor Result(int64_t line_count, int64_t at) const {
     at::Tensor x = at::empty({line_count, probe_.size(1)}, probe_.options());
-    for (int64_t first = 0; first < line_count; first += kProbeLines) {
-      x.narrow(0, first, kProbeLines)
-          .copy_(company_.narrow(0, first % kBlockLines, kProbeLines));
+    const int64_t count = probe_.size(0);
+    for (int64_t first = 0; first < line_count; first += count) {
+      x.narrow(0, first, count)
+          .copy_(company_.narrow(0, first % kBlockLines, count));
     }
-    x.narrow(0, at, kProbeLines).copy_(probe_);
-    return RuledLinear(x, weight_, rule_).narrow(0, at, kProbeLines);
+    x.narrow(0, at, count).copy_(probe_);
+    return RuledLinear(x, weight_, rule_).narrow(0, at, count);
   }
 
  private:
@@ -70,11 +76,17 @@ struct Placement {
 
 // Where results could change: few lines, then many. The first is the reference.
 std::vector<Placement> Placements(const RowRule& rule) {
-  if (rule.kind == RowRule::Kind::kExactly64) {
-    return {{64, 0}, {64, 16}, {64, 48}};
+  switch (rule.kind) {
+    case RowRule::Kind::kMultipleOf4:
+      return {{4, 0},   {8, 4},   {12, 4},   {16, 12},  {20, 8},
+              {28, 24}, {36, 32}, {44, 20},  {52, 48},  {64, 36},
+              {68, 64}, {84, 40}, {116, 96}, {148, 72}, {204, 160}};
+    case RowRule::Kind::kExactly64:
+      return {{64, 0}, {64, 16}, {64, 48}};
+    default:
+      return {{16, 0},  {32, 16},  {48, 16},  {64, 48},
+              {80, 32}, {112, 96}, {144, 64}, {208, 160}};
   }
-  return {{16, 0},  {32, 16},  {48, 16},  {64, 48},
-          {80, 32}, {112, 96}, {144, 64}, {208, 160}};
 }
 
 bool Holds(const RowRule& rule, const std::vector<at::Tensor>& weights,
@@ -101,7 +113,14 @@ bool Holds(const RowRule& rule, const std::vector<at::Tensor>& weights,
 }  // namespace
 
 int64_t LineMultiple(const RowRule& rule) {
-  return rule.kind == RowRule::Kind::kExactly64 ? kBlockLines : kProbeLines;
+  switch (rule.kind) {
+    case RowRule::Kind::kMultipleOf4:
+      return kFewLines;
+    case RowRule::Kind::kExactly64:
+      return kBlockLines;
+    default:
+      return kManyLines;
+  }
 }
 
 at::Tensor RuledLinear(const at::Tensor& x, const at::Tensor& weight,
@@ -122,7 +141,8 @@ RowRule MeasureRowRule(const std::vector<at::Tensor>& weights,
                        absl::Duration budget) {
   const absl::Time deadline = absl::Now() + budget;
   for (const auto kind :
-       {RowRule::Kind::kMultipleOf16, RowRule::Kind::kExactly64}) {
+       {RowRule::Kind::kMultipleOf4, RowRule::Kind::kMultipleOf16,
+        RowRule::Kind::kExactly64}) {
     const RowRule rule{.kind = kind};
     if (Holds(rule, weights, deadline)) return rule;
   }

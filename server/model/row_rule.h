@@ -14,7 +14,9 @@
 namespace phitap {
 
 struct RowRule {
-  enum class Kind { kMultipleOf16, kExactly64, kAlone };
+  // The first that holds is taken: a generated token costs as many lines as
+  // the rule makes of one.
+  enum class Kind { kMultipleOf4, kMultipleOf16, kExactly64, kAlone };
   Kind kind = Kind::kMultipleOf16;
   // Whether the start measurement found that the rule holds.
   bool batch_invariant = true;

@@ -82,7 +82,9 @@ at::Tensor LinearLines(const at::Tensor& x, const at::Tensor& weight,
   const at::Tensor lines = AsLines(x);
   const int64_t count = lines.size(0);
   const at::Tensor padded =
-      PaddedLines(lines, RoundUp(count, LineMultiple(rule)));
+      // The rule was found for the model's own, wide weights.
+      PaddedLines(
+          lines, RoundUp(count, std::max(LineMultiple(rule), kWeightMultiple)));
   const int64_t out = weight.size(0);
   const int64_t even = out / kWeightMultiple * kWeightMultiple;
   std::vector<at::Tensor> parts;

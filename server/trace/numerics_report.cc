@@ -15,6 +15,8 @@ namespace {
 
 std::string NameOf(const RowRule& rule) {
   switch (rule.kind) {
+    case RowRule::Kind::kMultipleOf4:
+      return "multiples of 4 rows";
     case RowRule::Kind::kMultipleOf16:
       return "multiples of 16 rows";
     case RowRule::Kind::kExactly64:

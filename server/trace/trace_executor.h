@@ -22,7 +22,7 @@ struct LoadOptions {
 // What a loaded model tells about its numbers.
 struct NumericsReport {
   bool batch_invariant = true;
-  // "multiples of 16 rows".
+  // "multiples of 4 rows".
   std::string row_rule;
   // Device, CPU features, libtorch, threads, row rule, tile.
   std::string fingerprint;

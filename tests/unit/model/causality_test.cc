@@ -35,6 +35,7 @@ class Causality : public testing::TestWithParam<std::tuple<TinyKind, Setting>> {
         model_(TinyModel(std::get<TinyKind>(GetParam()), setting_.dtype)),
         random_(static_cast<unsigned>(setting_.thread_count)) {
     at::set_num_threads(setting_.thread_count);
+    model_->MeasureRowRule();
   }
 
   int64_t Draw(int64_t from, int64_t to) {

@@ -51,6 +51,7 @@ class Steps : public testing::TestWithParam<std::tuple<TinyKind, Setting>> {
             100 * static_cast<int>(std::get<TinyKind>(GetParam())) +
             10 * static_cast<int>(setting_.dtype) + setting_.thread_count)) {
     at::set_num_threads(setting_.thread_count);
+    model_->MeasureRowRule();
   }
 
   int64_t Draw(int64_t from, int64_t to) {
