@@ -51,6 +51,17 @@ def results(checkpoint: str) -> dict[str, torch.Tensor]:
         model.attention_probabilities[EDITED["layer"]][:, EDITED["head"], :, EDITED["key"]] = 0
         found["attention_probabilities"] = model.next_token_probs[0].save()
     with model.trace(CLEAN):
+        model.skip_layers(*SKIPPED, skip_with=model.token_embeddings)
+        found["skip_with"] = model.next_token_probs[0].save()
+    with model.trace(CLEAN):
+        pattern = model.attention_probabilities[EDITED["layer"]]
+        pattern[:, EDITED["head"], :, EDITED["key"]] = 0
+        pattern /= pattern.sum(-1, keepdim=True) + 1e-6
+        found["renormalised_pattern"] = model.next_token_probs[0].save()
+    best = model.get_topk_closest_tokens(found["token_activations"][3], k=5)
+    found["closest_probabilities"] = torch.tensor(list(best.values()))
+    found["closest_ids"] = torch.tensor(model.tokenizer.convert_tokens_to_ids(list(best)))
+    with model.trace(CLEAN):
         closest = model.project_on_vocab(model.layers_output[3][:, -1]).softmax(-1).save()
     found["project_on_vocab"] = closest[0]
     # Without stop ids: nnsight drops what comes after an iteration that ends early.
