@@ -62,8 +62,9 @@ struct WaveRow {
 enum class FinishReason { kNone, kStop, kLength };
 
 struct RowOutcome {
-  // OK, CANCELLED, INVALID_ARGUMENT, INTERNAL or RESOURCE_EXHAUSTED (out of
-  // memory).
+  // OK, CANCELLED, INVALID_ARGUMENT (a computed value that cannot be used),
+  // FAILED_PRECONDITION (a run of the wave that it reads failed), INTERNAL or
+  // RESOURCE_EXHAUSTED (out of memory).
   absl::Status status;
   // Whether the run generates on: its group must be run again. Never with an
   // error.
