@@ -12,8 +12,8 @@ import torch
 import edit_formulas as formulas
 import phitap
 from checkpoint_kinds import VOCABULARY, WINDOW, for_transformers, make_checkpoint
+from edit_cases import DIMENSIONS, FIELDS, MODEL_LEVEL, PATTERNS
 from hooked_transformers import HookedForward
-from interventions_test import DIMENSIONS, FIELDS, MODEL_LEVEL, PATTERNS
 from phitap import edits
 from served import same_bits, serve
 from transformers_values import load
