@@ -116,7 +116,6 @@ def where(hook: str, dimensions: tuple[str, ...] = ("seq", "heads", "query", "ke
 @dataclasses.dataclass
 class Case:
     """An edit on both sides."""
-
     interventions: list[phitap.Intervention]
     changes: Edits
 
