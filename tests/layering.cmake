@@ -1,4 +1,4 @@
-# Fails on an include that the table below forbids. Run by ctest as `layering`, or: cmake -P tests/layering.cmake
+# Fails on an include that the table below forbids, and on two types of one name. Run by ctest as `layering`, or: cmake -P tests/layering.cmake
 # SPDX-License-Identifier: Apache-2.0
 cmake_minimum_required(VERSION 3.25)
 
@@ -125,6 +125,25 @@ list(LENGTH paths checked)
 if(checked EQUAL 0)
   list(APPEND VIOLATIONS "no source file under ${ROOT}")
 endif()
+
+# One name, one type: all of server/ is linked together, and two types of one name in the namespace would be taken for each other.
+function(check_type_names)
+  foreach(path IN LISTS paths)
+    if(NOT path MATCHES "^server/.*[.]h$")
+      continue()
+    endif()
+    file(STRINGS ${ROOT}/${path} types REGEX "^(class|struct|enum class) [A-Za-z]+[^;]*$")
+    foreach(type IN LISTS types)
+      string(REGEX REPLACE "^(class|struct|enum class) ([A-Za-z]+).*" "\\2" name "${type}")
+      if(DEFINED header_of_${name})
+        list(APPEND VIOLATIONS "${path}: ${name} is a type of ${header_of_${name}} as well")
+      endif()
+      set(header_of_${name} ${path})
+    endforeach()
+  endforeach()
+  set(VIOLATIONS ${VIOLATIONS} PARENT_SCOPE)
+endfunction()
+check_type_names()
 
 file(READ ${ROOT}/README.md readme)
 foreach(row IN LISTS TABLE)

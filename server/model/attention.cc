@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "server/model/numerics.h"
+#include "server/model/arithmetic.h"
 
 namespace phitap {
 
@@ -13,7 +13,7 @@ at::Tensor AttentionHeads(const LayerWeights& weights, const at::Tensor& x,
   const int64_t heads = pass.spec.num_heads;
   const int64_t kv_heads = pass.spec.num_kv_heads;
   const int64_t width = pass.spec.head_dim;
-  Numerics& numerics = pass.numerics;
+  Arithmetic& numerics = pass.numerics;
 
   at::Tensor qkv = numerics.Linear(x, weights.qkv_proj);
   qkv = pass.Show(Hook::kAttentionQkv, qkv);  // [T, (H + 2KV)·E]

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "server/model/arithmetic.h"
 #include "server/model/line_kernels.h"
-#include "server/model/numerics.h"
 
 namespace phitap {
 namespace {

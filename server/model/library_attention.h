@@ -7,8 +7,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "server/model/arithmetic.h"
 #include "server/model/forward.h"
-#include "server/model/numerics.h"
 #include "server/model/pass.h"
 #include "server/spec/model_spec.h"
 
@@ -20,7 +20,7 @@ class LibraryAttention {
   LibraryAttention(const ModelSpec& spec, ForwardAttention attention)
       : spec_(spec), attention_(attention) {}
 
-  // See Numerics::Attend.
+  // See Arithmetic::Attend.
   at::Tensor Attend(const AttentionInputs& inputs, const Pass& pass);
 
  private:

@@ -4,13 +4,13 @@
 #include <cstdint>
 #include <utility>
 
-#include "server/model/numerics.h"
+#include "server/model/arithmetic.h"
 
 namespace phitap {
 
 at::Tensor Mlp(const LayerWeights& weights, at::Tensor x, const Pass& pass) {
   const int64_t width = pass.spec.intermediate_size;
-  const Numerics& numerics = pass.numerics;
+  const Arithmetic& numerics = pass.numerics;
 
   x = pass.Show(Hook::kMlpInput, std::move(x));  // [T, D]
   at::Tensor gate_up = numerics.Linear(x, weights.gate_up_proj);

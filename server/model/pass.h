@@ -15,14 +15,14 @@
 
 namespace phitap {
 
-class Numerics;
+class Arithmetic;
 
 // Whose tokens it computes, how, where it stands and who watches. Everything
 // that changes during a forward is in here; the model itself is const.
 struct Pass {
   const ModelSpec& spec;
   Wave& wave;
-  Numerics& numerics;
+  Arithmetic& numerics;
   Hooks& hooks;
   RotaryTables rotary = {};
   // Of the layer under way; −1 before the first and after the last.

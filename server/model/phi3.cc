@@ -11,12 +11,12 @@
 #include <utility>
 
 #include "absl/time/time.h"
+#include "server/model/arithmetic.h"
 #include "server/model/attention.h"
 #include "server/model/head.h"
 #include "server/model/key_value_cache.h"
 #include "server/model/line_kernels.h"
 #include "server/model/mlp.h"
-#include "server/model/numerics.h"
 #include "server/model/pass.h"
 #include "server/model/rotary.h"
 #include "server/model/torch_guard.h"
@@ -31,7 +31,7 @@ constexpr absl::Duration kRowRuleBudget = absl::Milliseconds(700);
 // h = x + attention(norm(x));  y = h + mlp(norm(h))
 at::Tensor DecoderLayer(const LayerWeights& weights, at::Tensor x,
                         const Pass& pass) {
-  const Numerics& numerics = pass.numerics;
+  const Arithmetic& numerics = pass.numerics;
   const double epsilon = pass.spec.rms_norm_eps;
 
   x = pass.Show(Hook::kLayerInput, x);  // [T, D]
@@ -144,10 +144,10 @@ struct Phi3::Parts {
   Rotary rotary;
   RowRule row_rule = {};
 
-  std::unique_ptr<Numerics> NumericsFor(const ForwardOptions& options) const {
+  std::unique_ptr<Arithmetic> NumericsFor(const ForwardOptions& options) const {
     return options.numerics == ForwardNumerics::kTransformers
-               ? MakeLibraryNumerics(spec, options.attention)
-               : MakeCausalNumerics(spec, options.attention, row_rule);
+               ? MakeLibraryArithmetic(spec, options.attention)
+               : MakeCausalArithmetic(spec, options.attention, row_rule);
   }
   void ForwardTogether(absl::Span<const ForwardRow> rows,
                        const std::vector<int>& indices,
@@ -190,7 +190,7 @@ void Phi3::Parts::ForwardTogether(absl::Span<const ForwardRow> rows,
                                   const ForwardOptions& options,
                                   Hooks& hooks) const {
   const at::AutoGradMode grad_mode(options.graph == ForwardGraph::kRecorded);
-  const std::unique_ptr<Numerics> numerics = NumericsFor(options);
+  const std::unique_ptr<Arithmetic> numerics = NumericsFor(options);
   Wave wave(rows, indices, numerics->wave_options());
   Pass pass{.spec = spec, .wave = wave, .numerics = *numerics, .hooks = hooks};
   Head head;
@@ -229,8 +229,8 @@ at::Tensor Phi3::LensLogits(const at::Tensor& residual, LensNorm norm) const {
 
 at::Tensor Phi3::LibraryLogits(const at::Tensor& residual,
                                LensNorm norm) const {
-  const std::unique_ptr<Numerics> numerics =
-      MakeLibraryNumerics(parts_->spec, ForwardAttention::kSdpa);
+  const std::unique_ptr<Arithmetic> numerics =
+      MakeLibraryArithmetic(parts_->spec, ForwardAttention::kSdpa);
   const at::Tensor x =
       norm == LensNorm::kApply
           ? numerics->RmsNorm(residual, parts_->weights.final_norm,

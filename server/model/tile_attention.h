@@ -15,10 +15,10 @@
 #include <map>
 #include <optional>
 
+#include "server/model/arithmetic.h"
 #include "server/model/attention_tile.h"
 #include "server/model/forward.h"
 #include "server/model/key_tiles.h"
-#include "server/model/numerics.h"
 #include "server/model/pass.h"
 #include "server/model/visibility.h"
 #include "server/spec/model_spec.h"
@@ -31,7 +31,7 @@ class TileAttention {
   TileAttention(const ModelSpec& spec, ForwardAttention attention)
       : spec_(spec), attention_(attention) {}
 
-  // See Numerics::Attend.
+  // See Arithmetic::Attend.
   at::Tensor Attend(const AttentionInputs& inputs, const Pass& pass);
 
  private:

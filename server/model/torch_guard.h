@@ -10,8 +10,8 @@ namespace phitap {
 
 // Returns what `work` returns. RESOURCE_EXHAUSTED where memory ran out,
 // INVALID_ARGUMENT for c10::ValueError (a value that a request has computed and
-// that cannot be used as asked), INTERNAL for any other exception; the message is the exception's without its
-// backtrace.
+// that cannot be used as asked), INTERNAL for any other exception; the message
+// is the exception's without its backtrace.
 absl::Status RunGuarded(absl::FunctionRef<absl::Status()> work);
 
 }  // namespace phitap

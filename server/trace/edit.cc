@@ -51,17 +51,17 @@ const std::optional<std::vector<int64_t>>& PositionsOf(
 }
 
 // What the lines have of the prompt.
-EditedPart PromptPart(const PlannedWrite& write, const HeldLines& held,
-                      const RunSequence& sequence) {
+WrittenPart PromptPart(const PlannedWrite& write, const HeldLines& held,
+                       const RunSequence& sequence) {
   std::vector<int64_t> selected(sequence.prompt_length);
   if (PositionsOf(write).has_value()) {
     selected = *PositionsOf(write);
   } else {
     std::iota(selected.begin(), selected.end(), 0);
   }
-  EditedPart part{.write = &write,
-                  .selected_count = static_cast<int64_t>(selected.size()),
-                  .key_count = sequence.prompt_length};
+  WrittenPart part{.write = &write,
+                   .selected_count = static_cast<int64_t>(selected.size()),
+                   .key_count = sequence.prompt_length};
   for (int64_t i = 0; i < part.selected_count; ++i) {
     const int64_t line = held.LineOf(selected[i]);
     if (line < 0) continue;
@@ -72,12 +72,12 @@ EditedPart PromptPart(const PlannedWrite& write, const HeldLines& held,
   return part;
 }
 
-std::vector<EditedPart> PartsOfLines(const PlannedWrite& write,
-                                     const HeldLines& held,
-                                     const RunSequence& sequence) {
-  std::vector<EditedPart> parts;
+std::vector<WrittenPart> PartsOfLines(const PlannedWrite& write,
+                                      const HeldLines& held,
+                                      const RunSequence& sequence) {
+  std::vector<WrittenPart> parts;
   if (write.steps.prompt) {
-    EditedPart part = PromptPart(write, held, sequence);
+    WrittenPart part = PromptPart(write, held, sequence);
     if (!part.lines.empty()) parts.push_back(std::move(part));
   }
   const auto first_generated = std::lower_bound(
@@ -117,7 +117,7 @@ at::Tensor CopyWithStrides(const at::Tensor& value) {
 
 // Whether the edit is made, so that it broadcasts to the part: one truth or one
 // a position.
-at::Tensor Decision(const EditedPart& part, const at::Tensor& condition,
+at::Tensor Decision(const WrittenPart& part, const at::Tensor& condition,
                     int64_t rank) {
   at::Tensor truths = (condition != 0).reshape({-1});
   if (truths.numel() == 1) return truths;
@@ -134,7 +134,7 @@ at::Tensor Decision(const EditedPart& part, const at::Tensor& condition,
 }
 
 // `value` as the part has it, where the condition holds.
-at::Tensor Edited(const EditedPart& part, const at::Tensor& current,
+at::Tensor Edited(const WrittenPart& part, const at::Tensor& current,
                   const at::Tensor& value, const at::Tensor& decision) {
   const at::Tensor edited =
       KeptOf(value, part).to(current.scalar_type()).expand(current.sizes());
@@ -148,7 +148,7 @@ double InvisibleEntry(Hook hook) {
 }
 
 // Which of the part's keys its queries see: bool [queries, keys].
-at::Tensor VisibleEntries(const EditedPart& part, const RunSequence& sequence,
+at::Tensor VisibleEntries(const WrittenPart& part, const RunSequence& sequence,
                           const std::vector<int64_t>& keys) {
   const Visibility visibility(sequence.window, sequence.hidden_positions);
   at::Tensor visible = at::empty({static_cast<int64_t>(part.positions.size()),
@@ -161,7 +161,7 @@ at::Tensor VisibleEntries(const EditedPart& part, const RunSequence& sequence,
   return visible;
 }
 
-std::vector<int64_t> SelectedKeys(const EditedPart& part) {
+std::vector<int64_t> SelectedKeys(const WrittenPart& part) {
   const ResolvedSelection& selection = part.write->selection;
   if (selection.keys.has_value()) return *selection.keys;
   std::vector<int64_t> all(part.key_count);
@@ -171,22 +171,22 @@ std::vector<int64_t> SelectedKeys(const EditedPart& part) {
 
 }  // namespace
 
-std::vector<EditedPart> PartsOf(const PlannedWrite& write,
-                                const TokenLayout::Row& row,
-                                const RunSequence& sequence) {
+std::vector<WrittenPart> PartsOf(const PlannedWrite& write,
+                                 const TokenLayout::Row& row,
+                                 const RunSequence& sequence) {
   return PartsOfLines(write, {.positions = row.positions, .begin = row.begin},
                       sequence);
 }
 
-std::vector<EditedPart> PartsOf(const PlannedWrite& write,
-                                const PatternBlock& block,
-                                const RunSequence& sequence) {
+std::vector<WrittenPart> PartsOf(const PlannedWrite& write,
+                                 const PatternBlock& block,
+                                 const RunSequence& sequence) {
   std::vector<int64_t> queries(block.query_count);
   std::iota(queries.begin(), queries.end(), block.first_query);
   return PartsOfLines(write, {.positions = queries}, sequence);
 }
 
-at::Tensor KeptOf(const at::Tensor& value, const EditedPart& part) {
+at::Tensor KeptOf(const at::Tensor& value, const WrittenPart& part) {
   const Hook hook = part.write->point.hook;
   const auto rank = static_cast<int64_t>(EntryOf(hook).dimensions.size());
   const int64_t dimension = value.dim() - rank + PositionDimension(hook);
@@ -198,13 +198,13 @@ at::Tensor KeptOf(const at::Tensor& value, const EditedPart& part) {
   return Pick(value, dimension, part.kept);
 }
 
-at::Tensor EditedMatrix::Take(const EditedPart& part) const {
+at::Tensor EditedMatrix::Take(const WrittenPart& part) const {
   return SelectLines(value_, part.lines, part.write->point.hook,
                      part.write->selection)
       .clone(at::MemoryFormat::Contiguous);
 }
 
-void EditedMatrix::Put(const EditedPart& part, const at::Tensor& value,
+void EditedMatrix::Put(const WrittenPart& part, const at::Tensor& value,
                        const at::Tensor& condition) {
   const Hook hook = part.write->point.hook;
   const at::Tensor current = Take(part);
@@ -223,7 +223,7 @@ void EditedMatrix::Put(const EditedPart& part, const at::Tensor& value,
   PlacePart(value_, indices, edited.transpose(0, PositionDimension(hook)));
 }
 
-at::Tensor EditedPattern::Take(const EditedPart& part) const {
+at::Tensor EditedPattern::Take(const WrittenPart& part) const {
   const ResolvedSelection& selection = part.write->selection;
   at::Tensor taken = Pick(value_, 1, part.lines);
   if (selection.heads.has_value()) taken = Pick(taken, 0, *selection.heads);
@@ -240,7 +240,7 @@ at::Tensor EditedPattern::Take(const EditedPart& part) const {
   return taken.clone(at::MemoryFormat::Contiguous);
 }
 
-void EditedPattern::Put(const EditedPart& part, const RunSequence& sequence,
+void EditedPattern::Put(const WrittenPart& part, const RunSequence& sequence,
                         const at::Tensor& value, const at::Tensor& condition) {
   const std::vector<int64_t> keys = SelectedKeys(part);
   const at::Tensor current = Take(part);

@@ -30,7 +30,7 @@ struct RunSequence {
 // What a write selects of the positions (or queries) that a matrix or block
 // holds. Writes are computed part by part: what the matrix holds of the prompt
 // is one part, each generated token another.
-struct EditedPart {
+struct WrittenPart {
   // Outlives the part.
   const PlannedWrite* write = nullptr;
   // 0 for the prompt, t for the t-th generated token.
@@ -51,17 +51,17 @@ struct EditedPart {
 
 // The parts that a row's lines, or a block's queries, have of a write; none
 // where it does not apply there.
-std::vector<EditedPart> PartsOf(const PlannedWrite& write,
-                                const TokenLayout::Row& row,
-                                const RunSequence& sequence);
-std::vector<EditedPart> PartsOf(const PlannedWrite& write,
-                                const PatternBlock& block,
-                                const RunSequence& sequence);
+std::vector<WrittenPart> PartsOf(const PlannedWrite& write,
+                                 const TokenLayout::Row& row,
+                                 const RunSequence& sequence);
+std::vector<WrittenPart> PartsOf(const PlannedWrite& write,
+                                 const PatternBlock& block,
+                                 const RunSequence& sequence);
 
 // What belongs to the part of a value that broadcasts to everything the write
 // selects: `value` itself but where it has all the selected positions and the
 // part has not. Not for values that do not broadcast to the part (a weight).
-at::Tensor KeptOf(const at::Tensor& value, const EditedPart& part);
+at::Tensor KeptOf(const at::Tensor& value, const WrittenPart& part);
 
 // A [T, …] value of a forward on its way through the writes of one visit.
 class EditedMatrix {
@@ -70,13 +70,13 @@ class EditedMatrix {
 
   // The part as it stands, laid out as a capture of it, in the value's type: a
   // copy, which later writes leave alone.
-  at::Tensor Take(const EditedPart& part) const;
+  at::Tensor Take(const WrittenPart& part) const;
   // Sets the part to `value`, which broadcasts to it (or to everything that the
   // write selects), rounded once to the value's type. `condition`, where it is
   // defined, is one number or one a position; where it is 0 the part stays.
   // The first write copies the whole value, later ones write in the copy; what
   // is not selected keeps its bits. libtorch can differentiate it.
-  void Put(const EditedPart& part, const at::Tensor& value,
+  void Put(const WrittenPart& part, const at::Tensor& value,
            const at::Tensor& condition = {});
   // As it stands: the shape, type and strides that it came with.
   const at::Tensor& value() const { return value_; }
@@ -93,8 +93,8 @@ class EditedPattern {
  public:
   explicit EditedPattern(at::Tensor value) : value_(std::move(value)) {}
 
-  at::Tensor Take(const EditedPart& part) const;
-  void Put(const EditedPart& part, const RunSequence& sequence,
+  at::Tensor Take(const WrittenPart& part) const;
+  void Put(const WrittenPart& part, const RunSequence& sequence,
            const at::Tensor& value, const at::Tensor& condition = {});
   const at::Tensor& value() const { return value_; }
 

@@ -40,9 +40,9 @@ class Generation {
   // The prompt and the tokens so far.
   const std::vector<int32_t>& ids() const { return ids_; }
   // What the pass asks of the model; spans last until Advance. Called again
-  // after a forward that failed, it asks for the whole sequence, since the cache
-  // may be half filled; throws c10::Error where that is not the same (kKeep,
-  // once both kinds of factors are in use).
+  // after a forward that failed, it asks for the whole sequence, since the
+  // cache may be half filled; throws c10::Error where that is not the same
+  // (kKeep, once both kinds of factors are in use).
   ForwardRow NextRow();
 
   // What a pass led to.

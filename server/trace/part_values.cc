@@ -20,7 +20,7 @@ bool LinesUp(const ProgramNode& consumer, size_t index) {
 
 }  // namespace
 
-PartValues::PartValues(NodeValues& values, const EditedPart& part,
+PartValues::PartValues(NodeValues& values, const WrittenPart& part,
                        at::Tensor current)
     : values_(values), part_(part), current_(std::move(current)) {}
 

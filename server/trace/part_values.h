@@ -15,7 +15,7 @@ namespace phitap {
 class PartValues {
  public:
   // `current` is the part as it stands.
-  PartValues(NodeValues& values, const EditedPart& part, at::Tensor current);
+  PartValues(NodeValues& values, const WrittenPart& part, at::Tensor current);
 
   // See NodeValues::Value.
   at::Tensor Value(int node);
@@ -29,7 +29,7 @@ class PartValues {
   at::Tensor Input(const ProgramNode& consumer, size_t index);
 
   NodeValues& values_;
-  const EditedPart& part_;
+  const WrittenPart& part_;
   const at::Tensor current_;
   absl::flat_hash_map<int, at::Tensor> made_;
 };

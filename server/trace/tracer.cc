@@ -23,7 +23,7 @@ struct PartEdit {
 };
 
 // `take` is the part as it stands; asked for only where it counts.
-PartEdit EditOf(const EditedPart& part, NodeValues& values,
+PartEdit EditOf(const WrittenPart& part, NodeValues& values,
                 absl::FunctionRef<at::Tensor()> take) {
   const PlannedWrite& write = *part.write;
   const std::vector<ProgramNode>& nodes = values.plan().nodes;
@@ -157,7 +157,7 @@ void Tracer::Take(PointVisit& point, size_t visit) {
 void Tracer::Apply(int write, const RowPass& pass,
                    const TokenLayout::Row& lines, EditedMatrix& matrix) const {
   const PlannedWrite& planned = pass.row.plan->writes[write];
-  for (const EditedPart& part : PartsOf(planned, lines, pass.sequence)) {
+  for (const WrittenPart& part : PartsOf(planned, lines, pass.sequence)) {
     const PartEdit edit =
         EditOf(part, *pass.values, [&] { return matrix.Take(part); });
     matrix.Put(part, edit.value, edit.condition);
@@ -167,7 +167,7 @@ void Tracer::Apply(int write, const RowPass& pass,
 void Tracer::Apply(int write, const RowPass& pass, const PatternBlock& block,
                    EditedPattern& pattern) const {
   const PlannedWrite& planned = pass.row.plan->writes[write];
-  for (const EditedPart& part : PartsOf(planned, block, pass.sequence)) {
+  for (const WrittenPart& part : PartsOf(planned, block, pass.sequence)) {
     const PartEdit edit =
         EditOf(part, *pass.values, [&] { return pattern.Take(part); });
     pattern.Put(part, pass.sequence, edit.value, edit.condition);

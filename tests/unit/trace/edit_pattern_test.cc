@@ -31,8 +31,8 @@ at::Tensor RandomBlock(at::ScalarType type = at::kFloat) {
   return at::randn({kHeads, 4, 8}).to(type);
 }
 
-EditedPart PartOf(const PlannedWrite& write, const RunSequence& sequence) {
-  std::vector<EditedPart> parts = PartsOf(write, kBlock, sequence);
+WrittenPart PartOf(const PlannedWrite& write, const RunSequence& sequence) {
+  std::vector<WrittenPart> parts = PartsOf(write, kBlock, sequence);
   EXPECT_THAT(parts, SizeIs(1));
   return parts.front();
 }
@@ -57,7 +57,7 @@ TEST(EditedPattern, WritesWhatIsSelectedAndVisible) {
     if (round % 7 != 0) selection.keys = SomeOf(kTokens, random);
     const PlannedWrite write =
         WriteAt(Hook::kAttentionProbabilities, selection);
-    const std::vector<EditedPart> parts = PartsOf(write, kBlock, sequence);
+    const std::vector<WrittenPart> parts = PartsOf(write, kBlock, sequence);
     if (parts.empty()) continue;  // none of the queries is in the block
 
     // One value for every selected entry, of which the block has some.
@@ -145,7 +145,7 @@ TEST(EditedPattern, KeepsItsStridesAndCopiesOnce) {
   const at::Tensor value =
       at::randn({4, kHeads, 9}).transpose(0, 1).narrow(2, 0, 8);
   EditedPattern pattern(value);
-  const EditedPart part = PartOf(write, prompt.sequence());
+  const WrittenPart part = PartOf(write, prompt.sequence());
   pattern.Put(part, prompt.sequence(), at::full({}, 2.0));
   const at::Tensor copy = pattern.value();
   EXPECT_EQ(copy.strides(), value.strides());
@@ -161,7 +161,7 @@ TEST(EditedPattern, LetsGradientsThrough) {
               {.queries = Indices{6}, .keys = Indices{2, 4}});
   const at::Tensor value = RandomBlock().requires_grad_(true);
   EditedPattern pattern(value);
-  const EditedPart part = PartOf(write, prompt.sequence());
+  const WrittenPart part = PartOf(write, prompt.sequence());
   pattern.Put(part, prompt.sequence(), pattern.Take(part) * 5);
   pattern.value().sum().backward();
   at::Tensor expected = at::ones({kHeads, 4, 8});
@@ -177,7 +177,7 @@ TEST(PartsOf, TakesAGeneratedTokensQueryWithTheKeysUpToItsOwn) {
       WriteAt(Hook::kAttentionScores, {.heads = Indices{1}},
               {.prompt = false, .every_step = true});
   const PatternBlock block = {.first_query = 4, .query_count = 1};
-  const std::vector<EditedPart> parts = PartsOf(write, block, sequence);
+  const std::vector<WrittenPart> parts = PartsOf(write, block, sequence);
   ASSERT_THAT(parts, SizeIs(1));
   EXPECT_EQ(parts[0].step, 2);
   EXPECT_THAT(parts[0].lines, ElementsAre(0));

@@ -29,9 +29,9 @@ TokenLayout::Row SparseRow() {
 constexpr int64_t kLines = 12;
 
 // One part, which there must be.
-EditedPart PartOf(const PlannedWrite& write, const TokenLayout::Row& row,
-                  const RunSequence& sequence) {
-  std::vector<EditedPart> parts = PartsOf(write, row, sequence);
+WrittenPart PartOf(const PlannedWrite& write, const TokenLayout::Row& row,
+                   const RunSequence& sequence) {
+  std::vector<WrittenPart> parts = PartsOf(write, row, sequence);
   EXPECT_THAT(parts, SizeIs(1));
   return parts.front();
 }
@@ -54,7 +54,7 @@ at::Tensor RandomLines(const Indices& line, at::ScalarType type) {
 }
 
 // What `part`, laid out as a capture, says of `value`, element by element.
-at::Tensor WithPart(const at::Tensor& value, const EditedPart& part,
+at::Tensor WithPart(const at::Tensor& value, const WrittenPart& part,
                     const at::Tensor& edited) {
   at::Tensor expected = value.clone();
   const ResolvedSelection& selection = part.write->selection;
@@ -96,7 +96,7 @@ TEST(EditedMatrix, TakesAndPutsAnyPartOfEveryLayout) {
         selection.heads = SomeOf(layout.line.front(), random);
       }
       const PlannedWrite write = WriteAt(layout.hook, selection);
-      const std::vector<EditedPart> parts =
+      const std::vector<WrittenPart> parts =
           PartsOf(write, SparseRow(), prompt.sequence());
       if (parts.empty()) continue;  // none of the positions is there
       const at::Tensor value = RandomLines(layout.line, at::kBFloat16);
@@ -121,7 +121,7 @@ TEST(EditedMatrix, TakesWhatACaptureOfThePartShows) {
                                         .heads = Indices{4, 0},
                                         .features = Indices{7, 1}});
   const at::Tensor value = RandomLines({6, 8}, at::kFloat);
-  const EditedPart part = PartOf(write, SparseRow(), prompt.sequence());
+  const WrittenPart part = PartOf(write, SparseRow(), prompt.sequence());
   EXPECT_TRUE(at::equal(
       EditedMatrix(value).Take(part),
       SelectRow(value, SparseRow(), write.point.hook, write.selection)));
@@ -149,7 +149,7 @@ TEST(EditedMatrix, CopiesOnceForAllWritesOfAVisit) {
   const at::Tensor value = RandomLines({24}, at::kFloat);
   EditedMatrix matrix(value);
   EXPECT_TRUE(matrix.value().is_same(value));
-  const EditedPart one = PartOf(first, SparseRow(), prompt.sequence());
+  const WrittenPart one = PartOf(first, SparseRow(), prompt.sequence());
   matrix.Put(one, at::full({}, 2.0));
   const at::Tensor copy = matrix.value();
   const at::Tensor taken = matrix.Take(one);
@@ -177,7 +177,7 @@ TEST(EditedMatrix, SlicesValuesAndConditionsToThePositionsThatAreThere) {
   const PromptTokens prompt(10);
   const PlannedWrite write =
       WriteAt(Hook::kAttentionValues, {.positions = Indices{1, 8, 4, 3}});
-  const EditedPart part = PartOf(write, SparseRow(), prompt.sequence());
+  const WrittenPart part = PartOf(write, SparseRow(), prompt.sequence());
   EXPECT_THAT(part.positions, ElementsAre(8, 3));
   EXPECT_THAT(part.kept, ElementsAre(1, 3));
   const at::Tensor given = at::randn({2, 4, 8});
@@ -199,7 +199,7 @@ TEST(EditedMatrix, SlicesValuesAndConditionsToThePositionsThatAreThere) {
 
 TEST(EditedMatrix, LeavesThePartWhereTheConditionIsNull) {
   const PlannedWrite write = WriteAt(Hook::kLayerOutput);
-  const EditedPart part =
+  const WrittenPart part =
       PartOf(write, SparseRow(), PromptTokens(10).sequence());
   const at::Tensor value = RandomLines({24}, at::kFloat);
   EditedMatrix matrix(value);
@@ -211,7 +211,7 @@ TEST(EditedMatrix, LeavesThePartWhereTheConditionIsNull) {
 
 TEST(EditedMatrix, RefusesAConditionOfAnotherSize) {
   const PlannedWrite write = WriteAt(Hook::kLayerOutput);
-  const EditedPart part =
+  const WrittenPart part =
       PartOf(write, SparseRow(), PromptTokens(10).sequence());
   EditedMatrix matrix(RandomLines({24}, at::kFloat));
   try {
@@ -233,8 +233,8 @@ TEST(EditedMatrix, LetsGradientsThroughToWhatIsLeftAndWhatIsWritten) {
       WriteAt(Hook::kAttentionQueries, {.positions = Indices{2}});
   const at::Tensor value = RandomLines({6, 8}, at::kFloat).requires_grad_(true);
   const at::Tensor added = at::randn({2, 2, 3}).requires_grad_(true);
-  const EditedPart part = PartOf(write, SparseRow(), prompt.sequence());
-  const EditedPart again = PartOf(next, SparseRow(), prompt.sequence());
+  const WrittenPart part = PartOf(write, SparseRow(), prompt.sequence());
+  const WrittenPart again = PartOf(next, SparseRow(), prompt.sequence());
   EditedMatrix matrix(value);
   matrix.Put(part, matrix.Take(part) * added);
   matrix.Put(again, matrix.Take(again) * 3);
@@ -269,7 +269,7 @@ TEST(PartsOf, TakesTheStepsThatAreSelectedOneByOne) {
   const auto steps_of = [&](const StepSelection& steps) {
     std::vector<int> found;
     const PlannedWrite write = WriteAt(Hook::kLayerOutput, {}, steps);
-    for (const EditedPart& part : PartsOf(write, row, sequence)) {
+    for (const WrittenPart& part : PartsOf(write, row, sequence)) {
       found.push_back(part.step);
       if (part.step > 0) {
         EXPECT_THAT(part.positions, ElementsAre(2 + part.step));

@@ -151,8 +151,9 @@ TEST(ChooseToken, RefusesLogitsThatSayNothing) {
                 StatusIs(absl::StatusCode::kInvalidArgument,
                          HasSubstr("step 3: the logit of id 1")));
   }
-  EXPECT_THAT(ChooseToken(Logits({-kInfinity, -kInfinity}), {}, 1).status(),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("every logit")));
+  EXPECT_THAT(
+      ChooseToken(Logits({-kInfinity, -kInfinity}), {}, 1).status(),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("every logit")));
 }
 
 TEST(UniformOf, IsUniform) {

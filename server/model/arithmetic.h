@@ -4,8 +4,8 @@
 // T lines (tokens), D hidden size, H heads, KV key/value heads, E head size,
 // F MLP width, R rotary dimensions.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef PHITAP_SERVER_MODEL_NUMERICS_H_
-#define PHITAP_SERVER_MODEL_NUMERICS_H_
+#ifndef PHITAP_SERVER_MODEL_ARITHMETIC_H_
+#define PHITAP_SERVER_MODEL_ARITHMETIC_H_
 
 #include <ATen/core/Tensor.h>
 
@@ -29,9 +29,9 @@ struct AttentionInputs {
 };
 
 // May keep what it needs between the layers of one forward; not thread-safe.
-class Numerics {
+class Arithmetic {
  public:
-  virtual ~Numerics() = default;
+  virtual ~Arithmetic() = default;
 
   virtual Wave::Options wave_options() const = 0;
 
@@ -55,14 +55,15 @@ class Numerics {
                             const Pass& pass) = 0;
 };
 
-// The bits of a value depend only on what can reach it: see causal_numerics.h.
-std::unique_ptr<Numerics> MakeCausalNumerics(const ModelSpec& spec,
-                                             ForwardAttention attention,
-                                             const RowRule& row_rule);
-// The library calls of transformers, for one row: see library_numerics.h.
-std::unique_ptr<Numerics> MakeLibraryNumerics(const ModelSpec& spec,
-                                              ForwardAttention attention);
+// The bits of a value depend only on what can reach it: see
+// causal_arithmetic.h.
+std::unique_ptr<Arithmetic> MakeCausalArithmetic(const ModelSpec& spec,
+                                                 ForwardAttention attention,
+                                                 const RowRule& row_rule);
+// The library calls of transformers, for one row: see library_arithmetic.h.
+std::unique_ptr<Arithmetic> MakeLibraryArithmetic(const ModelSpec& spec,
+                                                  ForwardAttention attention);
 
 }  // namespace phitap
 
-#endif  // PHITAP_SERVER_MODEL_NUMERICS_H_
+#endif  // PHITAP_SERVER_MODEL_ARITHMETIC_H_

@@ -1,19 +1,19 @@
 // Arithmetic in exactly the library calls, shapes and strides of transformers
 // 5.24's Phi-3 for one prompt, and so with its bits on the same libtorch, CPU
 // and number of threads. SPDX-License-Identifier: Apache-2.0
-#ifndef PHITAP_SERVER_MODEL_LIBRARY_NUMERICS_H_
-#define PHITAP_SERVER_MODEL_LIBRARY_NUMERICS_H_
+#ifndef PHITAP_SERVER_MODEL_LIBRARY_ARITHMETIC_H_
+#define PHITAP_SERVER_MODEL_LIBRARY_ARITHMETIC_H_
 
 #include <ATen/core/Tensor.h>
 
+#include "server/model/arithmetic.h"
 #include "server/model/library_attention.h"
-#include "server/model/numerics.h"
 
 namespace phitap {
 
-class LibraryNumerics final : public Numerics {
+class LibraryArithmetic final : public Arithmetic {
  public:
-  LibraryNumerics(const ModelSpec& spec, ForwardAttention attention)
+  LibraryArithmetic(const ModelSpec& spec, ForwardAttention attention)
       : attention_(spec, attention) {}
 
   Wave::Options wave_options() const override;
@@ -34,4 +34,4 @@ class LibraryNumerics final : public Numerics {
 
 }  // namespace phitap
 
-#endif  // PHITAP_SERVER_MODEL_LIBRARY_NUMERICS_H_
+#endif  // PHITAP_SERVER_MODEL_LIBRARY_ARITHMETIC_H_

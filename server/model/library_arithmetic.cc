@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/model/library_numerics.h"
+#include "server/model/library_arithmetic.h"
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/linear.h>
@@ -12,25 +12,25 @@
 
 namespace phitap {
 
-Wave::Options LibraryNumerics::wave_options() const {
+Wave::Options LibraryArithmetic::wave_options() const {
   return {.line_multiple = 1, .positions = Wave::Positions::kAllOrNone};
 }
 
-at::Tensor LibraryNumerics::Linear(const at::Tensor& x,
-                                   const at::Tensor& weight) const {
+at::Tensor LibraryArithmetic::Linear(const at::Tensor& x,
+                                     const at::Tensor& weight) const {
   return at::linear(x, weight);
 }
 
-at::Tensor LibraryNumerics::RmsNorm(const at::Tensor& x,
-                                    const at::Tensor& weight,
-                                    double epsilon) const {
+at::Tensor LibraryArithmetic::RmsNorm(const at::Tensor& x,
+                                      const at::Tensor& weight,
+                                      double epsilon) const {
   const at::Tensor wide = x.to(at::kFloat);
   const at::Tensor variance = at::mean(wide.pow(2), {-1}, /*keepdim=*/true);
   return weight * (wide * at::rsqrt(variance + epsilon)).to(x.scalar_type());
 }
 
-at::Tensor LibraryNumerics::Rotate(const at::Tensor& heads,
-                                   const RotaryTables& rotary) const {
+at::Tensor LibraryArithmetic::Rotate(const at::Tensor& heads,
+                                     const RotaryTables& rotary) const {
   const int64_t turned = rotary.cos.size(1);
   const at::Tensor x = heads.transpose(0, 1).unsqueeze(0);  // [1, heads, T, E]
   const at::Tensor cos = rotary.cos.unsqueeze(0).unsqueeze(0);
@@ -45,23 +45,23 @@ at::Tensor LibraryNumerics::Rotate(const at::Tensor& heads,
   return rotated[0].transpose(0, 1);
 }
 
-at::Tensor LibraryNumerics::Silu(const at::Tensor& gate) const {
+at::Tensor LibraryArithmetic::Silu(const at::Tensor& gate) const {
   return at::silu(gate);
 }
 
-at::Tensor LibraryNumerics::SwiGlu(const at::Tensor& gate,
-                                   const at::Tensor& up) const {
+at::Tensor LibraryArithmetic::SwiGlu(const at::Tensor& gate,
+                                     const at::Tensor& up) const {
   return up * at::silu(gate);
 }
 
-at::Tensor LibraryNumerics::Attend(const AttentionInputs& inputs,
-                                   const Pass& pass) {
+at::Tensor LibraryArithmetic::Attend(const AttentionInputs& inputs,
+                                     const Pass& pass) {
   return attention_.Attend(inputs, pass);
 }
 
-std::unique_ptr<Numerics> MakeLibraryNumerics(const ModelSpec& spec,
-                                              ForwardAttention attention) {
-  return std::make_unique<LibraryNumerics>(spec, attention);
+std::unique_ptr<Arithmetic> MakeLibraryArithmetic(const ModelSpec& spec,
+                                                  ForwardAttention attention) {
+  return std::make_unique<LibraryArithmetic>(spec, attention);
 }
 
 }  // namespace phitap

@@ -5,21 +5,21 @@
 // Linear layers follow the row rule, attention runs in canonical tiles, the
 // rest line by line in kernels whose every element is the same operations.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef PHITAP_SERVER_MODEL_CAUSAL_NUMERICS_H_
-#define PHITAP_SERVER_MODEL_CAUSAL_NUMERICS_H_
+#ifndef PHITAP_SERVER_MODEL_CAUSAL_ARITHMETIC_H_
+#define PHITAP_SERVER_MODEL_CAUSAL_ARITHMETIC_H_
 
 #include <ATen/core/Tensor.h>
 
-#include "server/model/numerics.h"
+#include "server/model/arithmetic.h"
 #include "server/model/row_rule.h"
 #include "server/model/tile_attention.h"
 
 namespace phitap {
 
-class CausalNumerics final : public Numerics {
+class CausalArithmetic final : public Arithmetic {
  public:
-  CausalNumerics(const ModelSpec& spec, ForwardAttention attention,
-                 const RowRule& row_rule)
+  CausalArithmetic(const ModelSpec& spec, ForwardAttention attention,
+                   const RowRule& row_rule)
       : row_rule_(row_rule), attention_(spec, attention) {}
 
   Wave::Options wave_options() const override;
@@ -41,4 +41,4 @@ class CausalNumerics final : public Numerics {
 
 }  // namespace phitap
 
-#endif  // PHITAP_SERVER_MODEL_CAUSAL_NUMERICS_H_
+#endif  // PHITAP_SERVER_MODEL_CAUSAL_ARITHMETIC_H_
