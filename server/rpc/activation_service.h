@@ -8,6 +8,7 @@
 #include <grpcpp/support/server_callback.h>
 
 #include <functional>
+#include <memory>
 
 #include "absl/status/status.h"
 #include "phitap/v1/activation_service.grpc.pb.h"
@@ -37,7 +38,9 @@ using CallbackActivationService =
 class ActivationService final : public CallbackActivationService {
  public:
   explicit ActivationService(const ServiceParts& parts)
-      : parts_(parts), uploads_(parts.limits.max_upload_bytes, "uploads") {}
+      : parts_(parts),
+        uploads_(std::make_shared<ByteBudget>(parts.limits.max_upload_bytes,
+                                              "uploads")) {}
 
   grpc::ServerUnaryReactor* ListModels(
       grpc::CallbackServerContext* context,
@@ -79,7 +82,7 @@ class ActivationService final : public CallbackActivationService {
 
   const ServiceParts parts_;
   // For the bytes of uploads under way.
-  ByteBudget uploads_;
+  const std::shared_ptr<ByteBudget> uploads_;
 };
 
 }  // namespace phitap

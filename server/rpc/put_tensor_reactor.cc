@@ -10,11 +10,11 @@
 namespace phitap {
 
 PutTensorReactor* PutTensorReactor::Start(const ServiceParts& parts,
-                                          ByteBudget& budget,
+                                          std::shared_ptr<ByteBudget> budget,
                                           grpc::CallbackServerContext& context,
                                           v1::PutTensorResponse& response) {
   std::shared_ptr<PutTensorReactor> reactor(
-      new PutTensorReactor(parts, budget, context, response));
+      new PutTensorReactor(parts, std::move(budget), context, response));
   reactor->self_ = reactor;
   context.AddInitialMetadata(kRequestIdMetadata, reactor->request_id_);
   parts.watch->Add(reactor, reactor.get());
@@ -23,14 +23,14 @@ PutTensorReactor* PutTensorReactor::Start(const ServiceParts& parts,
 }
 
 PutTensorReactor::PutTensorReactor(const ServiceParts& parts,
-                                   ByteBudget& budget,
+                                   std::shared_ptr<ByteBudget> budget,
                                    grpc::CallbackServerContext& context,
                                    v1::PutTensorResponse& response)
     : parts_(parts),
       context_(context),
       response_(response),
       request_id_(NewRequestId()),
-      upload_({.tensors = parts.tensors, .budget = &budget}),
+      upload_({.tensors = parts.tensors, .budget = std::move(budget)}),
       last_read_(parts.clock->Now()) {}
 
 void PutTensorReactor::OnReadDone(bool ok) {

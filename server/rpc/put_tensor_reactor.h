@@ -28,8 +28,10 @@ class PutTensorReactor final
       public WatchedStream,
       public std::enable_shared_from_this<PutTensorReactor> {
  public:
-  // All outlive the call; `budget` is for the bytes of uploads under way.
-  static PutTensorReactor* Start(const ServiceParts& parts, ByteBudget& budget,
+  // `parts`, `context` and `response` outlive the call; `budget` is for the
+  // bytes of uploads under way.
+  static PutTensorReactor* Start(const ServiceParts& parts,
+                                 std::shared_ptr<ByteBudget> budget,
                                  grpc::CallbackServerContext& context,
                                  v1::PutTensorResponse& response);
 
@@ -41,7 +43,8 @@ class PutTensorReactor final
   void Check(absl::Time now) override;
 
  private:
-  PutTensorReactor(const ServiceParts& parts, ByteBudget& budget,
+  PutTensorReactor(const ServiceParts& parts,
+                   std::shared_ptr<ByteBudget> budget,
                    grpc::CallbackServerContext& context,
                    v1::PutTensorResponse& response);
 

@@ -23,8 +23,9 @@ namespace phitap {
 struct TensorUploadOptions {
   // Where it goes. Outlives the upload.
   NamedTensors* tensors = nullptr;
-  // For the bytes of uploads under way. Outlives the upload.
-  ByteBudget* budget = nullptr;
+  // For the bytes of uploads under way: shared, for a task that drops the last
+  // upload may outlive the service.
+  std::shared_ptr<ByteBudget> budget;
 };
 
 // Thread-compatible. Nothing is kept unless Finish says so.

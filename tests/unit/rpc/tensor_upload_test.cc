@@ -43,7 +43,7 @@ class TensorUploadTest : public ::testing::Test {
  protected:
   // What the messages come to, in the order of a call.
   absl::StatusOr<v1::PutTensorResponse> Send(const Messages& messages) {
-    TensorUpload upload({.tensors = tensors_.get(), .budget = &budget_});
+    TensorUpload upload({.tensors = tensors_.get(), .budget = budget_});
     for (const v1::PutTensorRequest& message : messages) {
       const absl::Status status = upload.Take(message);
       if (!status.ok()) return status;
@@ -54,7 +54,8 @@ class TensorUploadTest : public ::testing::Test {
   ManualClock clock_;
   std::unique_ptr<NamedTensors> tensors_ =
       *NamedTensors::Open({.max_bytes = 1000, .clock = &clock_});
-  ByteBudget budget_{100, "uploads"};
+  std::shared_ptr<ByteBudget> budget_ =
+      std::make_shared<ByteBudget>(100, "uploads");
 };
 
 TEST_F(TensorUploadTest, KeepsATensorOnceItIsComplete) {
@@ -70,7 +71,7 @@ TEST_F(TensorUploadTest, KeepsATensorOnceItIsComplete) {
   const absl::StatusOr<HostTensor> kept = tensors_->Find("sae/W", "");
   ASSERT_THAT(kept, IsOk());
   for (int i = 0; i < 24; ++i) EXPECT_EQ(int(kept->bytes[i]), i);
-  EXPECT_EQ(budget_.reserved_bytes(), 0);
+  EXPECT_EQ(budget_->reserved_bytes(), 0);
 }
 
 TEST_F(TensorUploadTest, KeepsAScalar) {
@@ -85,9 +86,9 @@ TEST_F(TensorUploadTest, KeepsAScalar) {
 
 TEST_F(TensorUploadTest, HoldsTheBytesOfUploadsUnderWay) {
   const Messages messages = Upload();
-  TensorUpload upload({.tensors = tensors_.get(), .budget = &budget_});
+  TensorUpload upload({.tensors = tensors_.get(), .budget = budget_});
   ASSERT_THAT(upload.Take(messages[0]), IsOk());
-  EXPECT_EQ(budget_.reserved_bytes(), 24);
+  EXPECT_EQ(budget_->reserved_bytes(), 24);
   Messages larger = Upload();
   larger[0].mutable_header()->set_shape(0, 7);
   EXPECT_THAT(Send(larger),
@@ -98,7 +99,7 @@ TEST_F(TensorUploadTest, HoldsTheBytesOfUploadsUnderWay) {
 TEST_F(TensorUploadTest, RefusesBeforeTheBytesComeWhatWouldNotFit) {
   Messages messages = Upload();
   messages[0].mutable_header()->set_shape(0, 1000);
-  TensorUpload upload({.tensors = tensors_.get(), .budget = &budget_});
+  TensorUpload upload({.tensors = tensors_.get(), .budget = budget_});
   const absl::Status status = upload.Take(messages[0]);
   EXPECT_THAT(status, StatusIs(Code::kResourceExhausted,
                                AllOf(HasSubstr("12000"), HasSubstr("1000"))));
@@ -131,7 +132,7 @@ TEST_P(WrongUploads, AreRefusedAndNothingIsKept) {
               StatusIs(Code::kInvalidArgument, HasSubstr(GetParam().says)));
   EXPECT_EQ(FieldOf(status), GetParam().field);
   EXPECT_EQ(tensors_->used_bytes(), 0);
-  EXPECT_EQ(budget_.reserved_bytes(), 0);
+  EXPECT_EQ(budget_->reserved_bytes(), 0);
 }
 
 v1::PutTensorHeader& HeaderOf(Messages& messages) {
