@@ -115,6 +115,12 @@ at::Tensor CopyWithStrides(const at::Tensor& value) {
   return copy;
 }
 
+// `part` on its own, contiguous: copied only where it still shows `whole`.
+at::Tensor CopyOutOf(const at::Tensor& whole, const at::Tensor& part) {
+  return part.is_alias_of(whole) ? part.clone(at::MemoryFormat::Contiguous)
+                                 : part.contiguous();
+}
+
 // Whether the edit is made, so that it broadcasts to the part: one truth or one
 // a position.
 at::Tensor Decision(const WrittenPart& part, const at::Tensor& condition,
@@ -198,16 +204,19 @@ at::Tensor KeptOf(const at::Tensor& value, const WrittenPart& part) {
   return Pick(value, dimension, part.kept);
 }
 
-at::Tensor EditedMatrix::Take(const WrittenPart& part) const {
+at::Tensor EditedMatrix::View(const WrittenPart& part) const {
   return SelectLines(value_, part.lines, part.write->point.hook,
-                     part.write->selection)
-      .clone(at::MemoryFormat::Contiguous);
+                     part.write->selection);
+}
+
+at::Tensor EditedMatrix::Take(const WrittenPart& part) const {
+  return CopyOutOf(value_, View(part));
 }
 
 void EditedMatrix::Put(const WrittenPart& part, const at::Tensor& value,
                        const at::Tensor& condition) {
   const Hook hook = part.write->point.hook;
-  const at::Tensor current = Take(part);
+  const at::Tensor current = View(part);
   at::Tensor decision;
   if (condition.defined()) {
     decision = Decision(part, condition, current.dim());
@@ -223,7 +232,7 @@ void EditedMatrix::Put(const WrittenPart& part, const at::Tensor& value,
   PlacePart(value_, indices, edited.transpose(0, PositionDimension(hook)));
 }
 
-at::Tensor EditedPattern::Take(const WrittenPart& part) const {
+at::Tensor EditedPattern::View(const WrittenPart& part) const {
   const ResolvedSelection& selection = part.write->selection;
   at::Tensor taken = Pick(value_, 1, part.lines);
   if (selection.heads.has_value()) taken = Pick(taken, 0, *selection.heads);
@@ -237,13 +246,17 @@ at::Tensor EditedPattern::Take(const WrittenPart& part) const {
     taken = padded;
   }
   if (selection.keys.has_value()) taken = Pick(taken, 2, *selection.keys);
-  return taken.clone(at::MemoryFormat::Contiguous);
+  return taken;
+}
+
+at::Tensor EditedPattern::Take(const WrittenPart& part) const {
+  return CopyOutOf(value_, View(part));
 }
 
 void EditedPattern::Put(const WrittenPart& part, const RunSequence& sequence,
                         const at::Tensor& value, const at::Tensor& condition) {
   const std::vector<int64_t> keys = SelectedKeys(part);
-  const at::Tensor current = Take(part);
+  const at::Tensor current = View(part);
   at::Tensor decision = VisibleEntries(part, sequence, keys);
   if (condition.defined()) {
     decision = decision.logical_and(Decision(part, condition, current.dim()));

@@ -82,6 +82,9 @@ class EditedMatrix {
   const at::Tensor& value() const { return value_; }
 
  private:
+  // What Take copies: a view where possible, good until the next write.
+  at::Tensor View(const WrittenPart& part) const;
+
   at::Tensor value_;
   bool copied_ = false;
 };
@@ -99,6 +102,8 @@ class EditedPattern {
   const at::Tensor& value() const { return value_; }
 
  private:
+  at::Tensor View(const WrittenPart& part) const;
+
   at::Tensor value_;
   bool copied_ = false;
 };
