@@ -391,6 +391,22 @@ TEST_F(SchedulerTest, RunsAGradientAfterItsRunAndLetsItsErrorCount) {
                                      absl::OkStatus()));
 }
 
+TEST_F(SchedulerTest, AGradientLeavesTheReasonForWhichItsRunEnded) {
+  Start({});
+  Reader reader;
+  auto stream =
+      Submit({.tokens_of_runs = {2},
+              .groups = {{.runs = {0}},
+                         {.runs = {0}, .after = {0}, .gradient_pass = 0}}},
+             reader);
+  for (const WaveRow& row : stage_.Await()) DeliverAll(row);
+  stage_.Complete({{.finish_reason = FinishReason::kStop}});
+  stage_.Await();
+  stage_.Complete({{}});
+  EXPECT_THAT(std::get<TraceFinished>(reader.End(**stream)).finish_reasons,
+              ::testing::ElementsAre(FinishReason::kStop));
+}
+
 TEST_F(SchedulerTest, HoldsWorkingBytesUntilAllIsComputed) {
   Start({});
   Reader reader;
