@@ -10,6 +10,7 @@
 namespace phitap {
 
 class KeyValueCache;
+class RowStates;
 
 // One run of a wave, as the model sees it. Spans outlive the forward.
 struct ForwardRow {
@@ -40,6 +41,16 @@ enum class ForwardAttention { kSdpa, kEager };
 // Whether libtorch records the forward, so that gradients can be taken; only in
 // kTransformers, which has no kernels of our own.
 enum class ForwardGraph { kNone, kRecorded };
+
+// A forward that can be left between two layers and gone on with.
+class SteppedForward {
+ public:
+  virtual ~SteppedForward() = default;
+  // Computes the next layer; the first call embeds before it, the last one goes
+  // on to the head. Returns whether there is more. May throw c10::Error, after
+  // which it must not be called again.
+  virtual bool Step() = 0;
+};
 
 struct ForwardOptions {
   ForwardNumerics numerics = ForwardNumerics::kCausal;

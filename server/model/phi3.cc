@@ -7,6 +7,7 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <utility>
 
@@ -183,6 +184,29 @@ void Phi3::Forward(absl::Span<const ForwardRow> rows,
   for (const int row : all) {
     parts_->ForwardTogether(rows, {row}, options, hooks);
   }
+}
+
+namespace {
+
+class WholeForward final : public SteppedForward {
+ public:
+  explicit WholeForward(std::function<void()> run) : run_(std::move(run)) {}
+  bool Step() override {
+    run_();
+    return false;
+  }
+
+ private:
+  const std::function<void()> run_;
+};
+
+}  // namespace
+
+std::unique_ptr<SteppedForward> Phi3::Begin(absl::Span<const ForwardRow> rows,
+                                            const ForwardOptions& options,
+                                            Hooks& hooks) const {
+  return std::make_unique<WholeForward>(
+      [this, rows, options, &hooks] { Forward(rows, options, hooks); });
 }
 
 void Phi3::Parts::ForwardTogether(absl::Span<const ForwardRow> rows,

@@ -35,6 +35,12 @@ class Phi3 {
   void Forward(absl::Span<const ForwardRow> rows, const ForwardOptions& options,
                Hooks& hooks) const;
 
+  // The same, a layer at a time; everything it is given, and the model, outlive
+  // it.
+  std::unique_ptr<SteppedForward> Begin(absl::Span<const ForwardRow> rows,
+                                        const ForwardOptions& options,
+                                        Hooks& hooks) const;
+
   // Final norm (if asked for) and head over [n, D] values: float32 logits [n,
   // V], the bits independent of n. For the logit lens.
   enum class LensNorm { kApply, kSkip };

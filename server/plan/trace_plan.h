@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -50,6 +51,50 @@ struct PlannedGeneration {
   std::vector<int32_t> forced_ids;
 };
 
+// What a write of a run means for what the run has in common with others: the
+// run's values in layers before `first_layer`, and at positions before
+// `first_position`, do not depend on it.
+struct WriteExtent {
+  // Index in TracePlan::writes.
+  int write = 0;
+  // Of layer_output of layer l it is l + 1, of the other hook points of layer l
+  // it is l, of the token embeddings 0, of final norm, head and logits the
+  // number of layers.
+  int first_layer = 0;
+  // The smallest position written; of scores and probabilities the smallest
+  // query; of keys and values the smallest key.
+  int64_t first_position = 0;
+  // Two writes with the same digest, on equal values, leave equal values. 0,0:
+  // like no other, since it needs values of runs.
+  std::pair<uint64_t, uint64_t> digest = {0, 0};
+  // Whether what is written at one position may depend on what the part holds
+  // at another.
+  bool mixes_positions = false;
+
+  bool is_static() const { return digest != std::pair<uint64_t, uint64_t>(); }
+};
+
+// What decides which values a run has in common with others.
+struct RunSharing {
+  // Whether it may have any in common: not in kTransformers, nor where runs
+  // may not share waves, nor of an `isolate` request, nor with a latch.
+  bool allowed = false;
+  // Whether its rotary factors are a longrope checkpoint's long ones.
+  bool long_factors = false;
+  // Of the writes that take part in the prompt's pass, in forward order and at
+  // one hook point in the order of the plan.
+  std::vector<WriteExtent> writes;
+  // The smallest rectangle [first_asked_layer, …) × [first_asked_position, …)
+  // that holds everything which captures and nodes read of the prompt's pass
+  // (layers counted as in WriteExtent; what is shown before the first layer
+  // counts as layer 0, position 0).
+  int first_asked_layer = 0;
+  int64_t first_asked_position = 0;
+  // Whether its last position's head must be its own: it generates, or its
+  // next_token_probs are read.
+  bool owns_last_position = false;
+};
+
 struct PlannedRun {
   // Of a sweep's cell: the sweep's label and the cell's indices, `sweep[3, 0]`.
   std::string label;
@@ -64,6 +109,10 @@ struct PlannedRun {
   // Of the prompt's pass; every pass after it goes to the head where the run
   // generates.
   Reach reach;
+  RunSharing sharing;
+  // Positions that the run probably adds to a wave once what it shares with
+  // other runs of the request is there; at least 1.
+  int64_t own_token_count = 1;
   std::optional<PlannedGeneration> generation;
   // Index of the request's sweep that it is a cell of, −1 for the caller's own
   // runs, which come first.
@@ -131,6 +180,8 @@ struct TracePlan {
   Numerics numerics = Numerics::kCausal;
   Attention attention = Attention::kSdpa;
   bool isolate = false;
+  // 0 to 10; higher goes first among the caller's own requests.
+  int priority = 0;
   bool report_progress = false;
   LongropeCache longrope_cache = LongropeCache::kRecompute;
   std::vector<PlannedRun> runs;

@@ -20,12 +20,12 @@ std::set<AcceptedTrace*> TracesOf(const Wave& wave) {
   return traces;
 }
 
-std::vector<WaveRow> RowsOf(const Wave& wave) {
-  std::vector<WaveRow> rows;
+std::vector<WaveRun> RunsOf(const Wave& wave) {
+  std::vector<WaveRun> runs;
   for (const WaveEntry& entry : wave) {
     const AcceptedTrace& trace = *entry.trace;
     for (int run : entry.pass.runs) {
-      rows.push_back({.plan = trace.plan,
+      runs.push_back({.plan = trace.plan,
                       .run = run,
                       .sink = trace.stream,
                       .memory = trace.memory,
@@ -33,7 +33,7 @@ std::vector<WaveRow> RowsOf(const Wave& wave) {
                           trace.plan->groups[entry.pass.group].gradient_pass});
     }
   }
-  return rows;
+  return runs;
 }
 
 // Tells the requests that they begin, at `now`.
@@ -161,7 +161,11 @@ void Scheduler::RunWave(const Wave& wave, Executor& executor) {
   const std::set<AcceptedTrace*> traces = TracesOf(wave);
   const absl::Time started_at = options_.clock->Now();
   Begin(traces, started_at, executor);
-  const std::vector<RowOutcome> outcomes = executor.Run(RowsOf(wave));
+  const std::unique_ptr<RunningWave> running =
+      executor.Start({.runs = RunsOf(wave)});
+  while (running->Step()) {
+  }
+  const std::vector<RowOutcome> outcomes = running->Finish();
   const absl::Duration compute_time = options_.clock->Now() - started_at;
   for (AcceptedTrace* trace : traces) {
     trace->compute_time += compute_time;

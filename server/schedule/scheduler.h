@@ -44,6 +44,9 @@ using LoadExecutors = std::function<absl::StatusOr<ExecutorMap>()>;
 
 struct Submission {
   std::shared_ptr<const TracePlan> plan;
+  // Who asks: the bytes and turns of one caller are counted together, and only
+  // requests of one caller share what they have in common.
+  std::string caller;
   absl::Time deadline = absl::InfiniteFuture();
   // See ResultStreamOptions.
   std::function<void()> wake;

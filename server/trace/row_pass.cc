@@ -72,7 +72,7 @@ void AddParts(const PlanIndex::RunParts& parts, RowPass& pass) {
 
 }  // namespace
 
-RowPass NextPass(const WaveRow& row, NodeValues& values) {
+RowPass NextPass(const WaveRun& row, NodeValues& values) {
   const ModelSpec& spec = values.rules().model.spec();
   const PlannedRun& run = row.plan->runs[row.run];
   RowPass pass{.row = row,
@@ -89,7 +89,7 @@ RowPass NextPass(const WaveRow& row, NodeValues& values) {
   return pass;
 }
 
-RowPass RecordedPass(const WaveRow& row, NodeValues& values) {
+RowPass RecordedPass(const WaveRun& row, NodeValues& values) {
   const ModelSpec& spec = values.rules().model.spec();
   const TracePlan& plan = *row.plan;
   const PlanIndex& index = values.memory().index();

@@ -16,7 +16,7 @@ namespace phitap {
 
 // What the pass computes and what takes part in it.
 struct RowPass {
-  WaveRow row;
+  WaveRun row;
   ForwardRow forward;
   // Of the request, outlives the pass.
   NodeValues* values = nullptr;
@@ -38,11 +38,11 @@ struct RowPass {
 };
 
 // The next pass of the row's run.
-RowPass NextPass(const WaveRow& row, NodeValues& values);
+RowPass NextPass(const WaveRun& row, NodeValues& values);
 
 // A pass of the row's run for a gradient pass of the plan: what the metric and
 // the run's writes read, nothing captured; no further than the metric needs.
-RowPass RecordedPass(const WaveRow& row, NodeValues& values);
+RowPass RecordedPass(const WaveRun& row, NodeValues& values);
 
 // The index among the tensors of a capture's steps of those that a pass makes;
 // −1 where it makes none.

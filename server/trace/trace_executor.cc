@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/base/dtype.h"
 #include "server/base/status_macros.h"
 #include "server/model/phi3.h"
 #include "server/model/rotary.h"
@@ -21,7 +22,7 @@ namespace {
 
 // Rows that must be run again together: those of one group of one request.
 using Together = std::pair<const TraceMemory*, int>;
-Together TogetherOf(const WaveRow& row) {
+Together TogetherOf(const WaveRun& row) {
   const auto& memory = static_cast<const RequestMemory&>(*row.memory);
   return {row.memory.get(), memory.index().parts(row.run).group};
 }
@@ -37,7 +38,17 @@ class TraceExecutor final : public Executor {
                                            rotary_);
   }
 
-  std::vector<RowOutcome> Run(absl::Span<const WaveRow> rows) override {
+  std::unique_ptr<RunningWave> Start(WavePlan plan) override;
+
+  int64_t RootBytes(int layer_count, int64_t token_count) const override {
+    const ModelSpec& spec = model_->spec();
+    return SizeInBytes(model_->dtype()) * layer_count * token_count *
+           (2 * spec.num_kv_heads * spec.head_dim + spec.hidden_size);
+  }
+
+  void ForgetRoot(RootId /*root*/) override {}
+
+  std::vector<RowOutcome> Run(absl::Span<const WaveRun> rows) {
     if (rows.size() == 1 && rows.front().gradient_pass >= 0) {
       return {RunGradientPass(*model_, rows.front())};
     }
@@ -65,12 +76,12 @@ class TraceExecutor final : public Executor {
 
  private:
   // Not OK where the forward failed: then nothing has changed.
-  absl::Status RunTogether(absl::Span<const WaveRow> rows,
+  absl::Status RunTogether(absl::Span<const WaveRun> rows,
                            const std::vector<size_t>& members,
                            std::vector<RowOutcome>& outcomes) {
     std::vector<RowOutcome> finished;
     RETURN_IF_ERROR(RunGuarded([&]() -> absl::Status {
-      std::vector<WaveRow> wave_rows;
+      std::vector<WaveRun> wave_rows;
       for (const size_t i : members) wave_rows.push_back(rows[i]);
       WavePass wave(*model_, wave_rows);
       RETURN_IF_ERROR(wave.Forward());
@@ -83,7 +94,7 @@ class TraceExecutor final : public Executor {
     return absl::OkStatus();
   }
 
-  static void Fail(absl::Span<const WaveRow> rows,
+  static void Fail(absl::Span<const WaveRun> rows,
                    const std::vector<size_t>& members,
                    const absl::Status& status,
                    std::vector<RowOutcome>& outcomes) {
@@ -96,6 +107,28 @@ class TraceExecutor final : public Executor {
   std::unique_ptr<Phi3> model_;
   const Rotary rotary_;
 };
+
+class TraceWave final : public RunningWave {
+ public:
+  TraceWave(TraceExecutor& executor, WavePlan plan)
+      : executor_(executor), plan_(std::move(plan)) {}
+
+  bool Step() override {
+    outcomes_ = executor_.Run(plan_.runs);
+    return false;
+  }
+  std::vector<RowOutcome> Finish() override { return std::move(outcomes_); }
+  std::vector<RootId> kept_roots() const override { return {}; }
+
+ private:
+  TraceExecutor& executor_;
+  const WavePlan plan_;
+  std::vector<RowOutcome> outcomes_;
+};
+
+std::unique_ptr<RunningWave> TraceExecutor::Start(WavePlan plan) {
+  return std::make_unique<TraceWave>(*this, std::move(plan));
+}
 
 }  // namespace
 

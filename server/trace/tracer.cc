@@ -221,7 +221,7 @@ void Tracer::WatchBlock(std::vector<Watch>& watches, const PatternBlock& block,
 std::vector<int> Tracer::AfterLayer(int, const TokenLayout& layout) {
   std::vector<int> dropped;
   for (const TokenLayout::Row& lines : layout.rows) {
-    const WaveRow& row = passes_[lines.row].row;
+    const WaveRun& row = passes_[lines.row].row;
     absl::Status& status = statuses_[lines.row];
     row.sink->LayerDone(row.run, static_cast<int64_t>(lines.positions.size()));
     if (status.ok() && row.sink->Cancelled(row.run)) {

@@ -13,7 +13,7 @@
 namespace phitap {
 namespace {
 
-RequestMemory& MemoryOf(const WaveRow& row) {
+RequestMemory& MemoryOf(const WaveRun& row) {
   return static_cast<RequestMemory&>(*row.memory);
 }
 
@@ -61,16 +61,16 @@ absl::Status DeliverOutputs(NodeValues& values, ResultSink& sink) {
 
 }  // namespace
 
-WavePass::WavePass(const Phi3& model, absl::Span<const WaveRow> rows)
+WavePass::WavePass(const Phi3& model, absl::Span<const WaveRun> rows)
     : model_(model) {
   passes_.reserve(rows.size());
-  for (const WaveRow& row : rows) {
+  for (const WaveRun& row : rows) {
     passes_.push_back(NextPass(row, ValuesOf(row)));
   }
   tracer_ = std::make_unique<Tracer>(model, passes_);
 }
 
-NodeValues& WavePass::ValuesOf(const WaveRow& row) {
+NodeValues& WavePass::ValuesOf(const WaveRun& row) {
   RequestMemory& memory = MemoryOf(row);
   for (const std::unique_ptr<NodeValues>& values : values_) {
     if (&values->memory() == &memory) return *values;
@@ -157,7 +157,7 @@ absl::Status WavePass::Advance(const RowPass& pass, const at::Tensor& logits,
   return absl::OkStatus();
 }
 
-RowOutcome RunGradientPass(const Phi3& model, const WaveRow& row) {
+RowOutcome RunGradientPass(const Phi3& model, const WaveRun& row) {
   RequestMemory& memory = MemoryOf(row);
   const TracePlan& plan = memory.plan();
   ForwardOptions options = OptionsOf(plan);

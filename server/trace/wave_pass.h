@@ -21,7 +21,7 @@ namespace phitap {
 // rows outlive it.
 class WavePass {
  public:
-  WavePass(const Phi3& model, absl::Span<const WaveRow> rows);
+  WavePass(const Phi3& model, absl::Span<const WaveRun> rows);
 
   // Not OK where the whole forward failed, no row's fault: then nothing is to
   // be finished.
@@ -31,7 +31,7 @@ class WavePass {
   std::vector<RowOutcome> Finish();
 
  private:
-  NodeValues& ValuesOf(const WaveRow& row);
+  NodeValues& ValuesOf(const WaveRun& row);
   absl::Status StatusOf(size_t row) const;
   RowOutcome Finish(size_t row);
   absl::Status Keep(const RowPass& pass);
@@ -46,7 +46,7 @@ class WavePass {
 };
 
 // A gradient pass of one row: fills in its gradients.
-RowOutcome RunGradientPass(const Phi3& model, const WaveRow& row);
+RowOutcome RunGradientPass(const Phi3& model, const WaveRun& row);
 
 }  // namespace phitap
 

@@ -21,7 +21,7 @@ namespace phitap {
 
 // Delivers every tensor of the row's run, each byte its tensor's number; of a
 // gradient's row none.
-inline void DeliverAll(const WaveRow& row) {
+inline void DeliverAll(const WaveRun& row) {
   if (row.gradient_pass >= 0) return;
   for (size_t i = 0; i < row.plan->tensors.size(); ++i) {
     const PlannedTensor& tensor = row.plan->tensors[i];
@@ -37,7 +37,7 @@ inline void DeliverAll(const WaveRow& row) {
 class WaveStage {
  public:
   // Test: blocks until the executor is given a wave, and returns its rows.
-  std::vector<WaveRow> Await() {
+  std::vector<WaveRun> Await() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return rows_.has_value(); });
     return *rows_;
@@ -52,9 +52,9 @@ class WaveStage {
   }
 
   // Test: delivers everything and ends the wave. Returns its rows.
-  std::vector<WaveRow> CompleteNext() {
-    std::vector<WaveRow> rows = Await();
-    for (const WaveRow& row : rows) DeliverAll(row);
+  std::vector<WaveRun> CompleteNext() {
+    std::vector<WaveRun> rows = Await();
+    for (const WaveRun& row : rows) DeliverAll(row);
     Complete(std::vector<RowOutcome>(rows.size()));
     return rows;
   }
@@ -67,23 +67,41 @@ class WaveStage {
   }
 
   // Executor.
-  std::vector<RowOutcome> Show(absl::Span<const WaveRow> rows) {
+  std::vector<RowOutcome> Show(absl::Span<const WaveRun> rows) {
     std::unique_lock lock(mutex_);
     rows_.emplace(rows.begin(), rows.end());
     changed_.notify_all();
     changed_.wait(lock, [&] { return outcomes_.has_value() || free_; });
     rows_.reset();  // Where it ran freely.
     if (outcomes_.has_value()) return *std::exchange(outcomes_, std::nullopt);
-    for (const WaveRow& row : rows) DeliverAll(row);
+    for (const WaveRun& row : rows) DeliverAll(row);
     return std::vector<RowOutcome>(rows.size());
   }
 
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::optional<std::vector<WaveRow>> rows_;
+  std::optional<std::vector<WaveRun>> rows_;
   std::optional<std::vector<RowOutcome>> outcomes_;
   bool free_ = false;
+};
+
+// Computes everything in one step.
+class PuppetWave final : public RunningWave {
+ public:
+  PuppetWave(WaveStage* stage, WavePlan plan)
+      : stage_(stage), plan_(std::move(plan)) {}
+  bool Step() override {
+    outcomes_ = stage_->Show(plan_.runs);
+    return false;
+  }
+  std::vector<RowOutcome> Finish() override { return std::move(outcomes_); }
+  std::vector<RootId> kept_roots() const override { return {}; }
+
+ private:
+  WaveStage* const stage_;
+  const WavePlan plan_;
+  std::vector<RowOutcome> outcomes_;
 };
 
 class PuppetExecutor final : public Executor {
@@ -94,9 +112,13 @@ class PuppetExecutor final : public Executor {
       std::shared_ptr<const TracePlan> /*plan*/) override {
     return std::make_shared<TraceMemory>();
   }
-  std::vector<RowOutcome> Run(absl::Span<const WaveRow> rows) override {
-    return stage_->Show(rows);
+  std::unique_ptr<RunningWave> Start(WavePlan plan) override {
+    return std::make_unique<PuppetWave>(stage_, std::move(plan));
   }
+  int64_t RootBytes(int layer_count, int64_t token_count) const override {
+    return layer_count * token_count;
+  }
+  void ForgetRoot(RootId /*root*/) override {}
 
  private:
   WaveStage* const stage_;

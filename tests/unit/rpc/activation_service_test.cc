@@ -96,7 +96,7 @@ TEST(ActivationService, StreamsWhatTheWavesDeliver) {
 TEST(ActivationService, SendsTensorsBeforeTheWaveEnds) {
   PuppetServer server;
   TraceCall call(server, LayerOutputs({3}));
-  const std::vector<WaveRow> rows = server.stage().Await();
+  const std::vector<WaveRun> rows = server.stage().Await();
   EXPECT_EQ(call.ReadUpTo(v1::TraceResponse::kHeader).header().model(), "tiny");
   const PlannedTensor& planned = rows[0].plan->tensors[1];
   rows[0].sink->Deliver(1, CopyOf(planned.dtype, planned.shape,
@@ -127,7 +127,7 @@ TEST(ActivationService, CancelsTheRunsOfAClientThatGoesAway) {
   PuppetServer server;
   {
     TraceCall call(server, LayerOutputs({3}));
-    const std::vector<WaveRow> rows = server.stage().Await();
+    const std::vector<WaveRun> rows = server.stage().Await();
     EXPECT_FALSE(rows[0].sink->Cancelled(0));
     call.context().TryCancel();
     EXPECT_EQ(call.Finish().error_code(), grpc::StatusCode::CANCELLED);
@@ -160,7 +160,7 @@ TEST(ActivationService, EndsATraceAtTheDefaultDeadline) {
   PuppetServer server({.limits = {.default_deadline = absl::Seconds(30)}});
   TraceCall call(server, LayerOutputs({3}));
   call.ReadUpTo(v1::TraceResponse::kHeader);
-  const std::vector<WaveRow> rows = server.stage().Await();
+  const std::vector<WaveRun> rows = server.stage().Await();
   server.clock().Advance(absl::Seconds(29));
   server.watch().CheckAll();
   EXPECT_FALSE(rows[0].sink->Cancelled(0));

@@ -101,6 +101,19 @@ TEST_F(SchedulerTest, ReturnsTheErrorOfALoadThatFails) {
 }
 
 TEST_F(SchedulerTest, LoadsOnTheThreadThatRunsTheWaves) {
+  class AbortedWave final : public RunningWave {
+   public:
+    explicit AbortedWave(size_t run_count) : run_count_(run_count) {}
+    bool Step() override { return false; }
+    std::vector<RowOutcome> Finish() override {
+      return std::vector<RowOutcome>(run_count_,
+                                     {.status = absl::AbortedError("told")});
+    }
+    std::vector<RootId> kept_roots() const override { return {}; }
+
+   private:
+    const size_t run_count_;
+  };
   class ThreadTeller final : public Executor {
    public:
     explicit ThreadTeller(std::promise<std::thread::id>* ran) : ran_(ran) {}
@@ -108,11 +121,14 @@ TEST_F(SchedulerTest, LoadsOnTheThreadThatRunsTheWaves) {
         std::shared_ptr<const TracePlan> /*plan*/) override {
       return nullptr;
     }
-    std::vector<RowOutcome> Run(absl::Span<const WaveRow> rows) override {
+    std::unique_ptr<RunningWave> Start(WavePlan plan) override {
       ran_->set_value(std::this_thread::get_id());
-      return std::vector<RowOutcome>(rows.size(),
-                                     {.status = absl::AbortedError("told")});
+      return std::make_unique<AbortedWave>(plan.runs.size());
     }
+    int64_t RootBytes(int layer_count, int64_t token_count) const override {
+      return layer_count * token_count;
+    }
+    void ForgetRoot(RootId /*root*/) override {}
     std::promise<std::thread::id>* ran_;
   };
   std::promise<std::thread::id> ran;
@@ -174,7 +190,7 @@ TEST_F(SchedulerTest, AFailingRowFailsAlone) {
   std::get<TraceFinished>(blocker_reader.End(**blocker));
 
   // Rows in turn: first 0, second 0, first 1.
-  const std::vector<WaveRow> rows = stage_.Await();
+  const std::vector<WaveRun> rows = stage_.Await();
   ASSERT_EQ(rows.size(), 3u);
   DeliverAll(rows[1]);
   DeliverAll(rows[2]);
@@ -192,7 +208,7 @@ TEST_F(SchedulerTest, AClosedStreamTakesNoMoreWaves) {
   Start({.max_wave_tokens = 4});
   Reader reader;
   auto cancelled = Submit({.tokens_of_runs = {4, 4, 4}}, reader);
-  const std::vector<WaveRow> rows = stage_.Await();
+  const std::vector<WaveRun> rows = stage_.Await();
   EXPECT_FALSE(rows[0].sink->Cancelled(0));
   (*cancelled)->Close();
   EXPECT_TRUE(rows[0].sink->Cancelled(0));
@@ -209,7 +225,7 @@ TEST_F(SchedulerTest, FailsARequestWhoseDeadlinePassesInAWave) {
   Start({});
   Reader reader;
   auto stream = Submit({}, reader, absl::Seconds(5));
-  const std::vector<WaveRow> rows = stage_.Await();
+  const std::vector<WaveRun> rows = stage_.Await();
   clock_.Advance(absl::Seconds(6));
   EXPECT_TRUE(rows[0].sink->Cancelled(0));
   stage_.Complete({{.status = absl::CancelledError("dropped between layers")}});
@@ -296,7 +312,7 @@ TEST_F(SchedulerTest, FailsTheGroupsAfterARunThatFailsAndComputesTheOthers) {
                                    {.runs = {2}, .after = {0}},
                                    {.runs = {3}, .after = {2}}}},
                        reader);
-  const std::vector<WaveRow> rows = stage_.Await();
+  const std::vector<WaveRun> rows = stage_.Await();
   ASSERT_EQ(rows.size(), 2u);
   DeliverAll(rows[1]);
   stage_.Complete({{.status = absl::InternalError("boom")}, {}});
@@ -338,11 +354,11 @@ TEST_F(SchedulerTest, RunsAGroupAgainWhileItGenerates) {
   auto stream = Submit(
       {.tokens_of_runs = {3, 4}, .groups = {{.runs = {0, 1}}}, .max_tokens = 3},
       reader);
-  for (const WaveRow& row : stage_.Await()) DeliverAll(row);
+  for (const WaveRun& row : stage_.Await()) DeliverAll(row);
   stage_.Complete({{.goes_on = true}, {.goes_on = true}});
   EXPECT_EQ(stage_.Await().size(), 2u);
   stage_.Complete({{.finish_reason = FinishReason::kStop}, {.goes_on = true}});
-  const std::vector<WaveRow> last = stage_.Await();
+  const std::vector<WaveRun> last = stage_.Await();
   ASSERT_EQ(last.size(), 1u);
   EXPECT_EQ(last[0].run, 1);
   stage_.Complete({{.finish_reason = FinishReason::kLength}});
@@ -360,7 +376,7 @@ TEST_F(SchedulerTest, AFailedGenerationFailsWhatReadsItOnceItsGroupHasEnded) {
               .groups = {{.runs = {0, 1}}, {.runs = {2}, .after = {0}}},
               .max_tokens = 3},
              reader);
-  for (const WaveRow& row : stage_.Await()) DeliverAll(row);
+  for (const WaveRun& row : stage_.Await()) DeliverAll(row);
   stage_.Complete({{.status = absl::InternalError("boom")}, {.goes_on = true}});
   stage_.Await();
   stage_.Complete({{.finish_reason = FinishReason::kStop}});
@@ -381,7 +397,7 @@ TEST_F(SchedulerTest, RunsAGradientAfterItsRunAndLetsItsErrorCount) {
                          {.runs = {0}, .after = {0}, .gradient_pass = 0}}},
              reader);
   EXPECT_EQ(stage_.CompleteNext().size(), 2u);
-  const std::vector<WaveRow> rows = stage_.Await();
+  const std::vector<WaveRun> rows = stage_.Await();
   ASSERT_EQ(rows.size(), 1u);
   EXPECT_EQ(rows[0].gradient_pass, 0);
   EXPECT_FALSE(rows[0].sink->Cancelled(0));
@@ -399,7 +415,7 @@ TEST_F(SchedulerTest, AGradientLeavesTheReasonForWhichItsRunEnded) {
               .groups = {{.runs = {0}},
                          {.runs = {0}, .after = {0}, .gradient_pass = 0}}},
              reader);
-  for (const WaveRow& row : stage_.Await()) DeliverAll(row);
+  for (const WaveRun& row : stage_.Await()) DeliverAll(row);
   stage_.Complete({{.finish_reason = FinishReason::kStop}});
   stage_.Await();
   stage_.Complete({{}});
@@ -444,15 +460,18 @@ class RememberingExecutor final : public Executor {
     record_->begun.push_back(std::this_thread::get_id());
     return std::make_shared<Memory>(record_);
   }
-  std::vector<RowOutcome> Run(absl::Span<const WaveRow> rows) override {
-    // The test's thread is shown rows without it.
-    std::vector<WaveRow> shown(rows.begin(), rows.end());
-    for (WaveRow& row : shown) {
-      EXPECT_NE(std::exchange(row.memory, nullptr), nullptr);
+  std::unique_ptr<RunningWave> Start(WavePlan plan) override {
+    // The test's thread is shown runs without it.
+    for (WaveRun& run : plan.runs) {
+      EXPECT_NE(std::exchange(run.memory, nullptr), nullptr);
     }
     record_->ran = std::this_thread::get_id();
-    return stage_->Show(shown);
+    return std::make_unique<PuppetWave>(stage_, std::move(plan));
   }
+  int64_t RootBytes(int layer_count, int64_t token_count) const override {
+    return layer_count * token_count;
+  }
+  void ForgetRoot(RootId /*root*/) override {}
 
  private:
   struct Memory final : TraceMemory {

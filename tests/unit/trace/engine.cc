@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "server/plan/plan_trace.h"
 #include "server/trace/evaluate.h"
+#include "tests/support/run_wave.h"
 #include "tests/support/status_matchers.h"
 
 namespace phitap {
@@ -113,7 +114,7 @@ Traced Engine::Run(std::shared_ptr<const TracePlan> plan, Waves waves) {
   std::set<int> ended;
   while (ended.size() < plan->groups.size()) {
     const std::vector<int> ready = Ready(*plan, ended);
-    std::vector<WaveRow> rows;
+    std::vector<WaveRun> rows;
     std::vector<int> group_of_row;
     for (const int group : Chosen(*plan, ready, waves)) {
       for (const int run : plan->groups[group].runs) {
@@ -131,7 +132,7 @@ Traced Engine::Run(std::shared_ptr<const TracePlan> plan, Waves waves) {
         group_of_row.push_back(group);
       }
     }
-    std::vector<RowOutcome> outcomes = executor_->Run(rows);
+    std::vector<RowOutcome> outcomes = RunWave(*executor_, {.runs = rows});
     ++traced.wave_count;
     std::set<int> go_on;
     for (size_t i = 0; i < rows.size(); ++i) {

@@ -18,6 +18,7 @@
 #include "server/checkpoint/checkpoint.h"
 #include "server/plan/plan_trace.h"
 #include "tests/support/checkpoint_files.h"
+#include "tests/support/run_wave.h"
 #include "tests/support/status_matchers.h"
 
 namespace phitap {
@@ -110,13 +111,13 @@ class TraceExecutorTest : public testing::Test {
   std::vector<absl::Status> RunAll(const Plan& plan,
                                    const std::shared_ptr<KeepingSink>& sink) {
     const std::shared_ptr<TraceMemory> memory = executor_->Begin(plan);
-    std::vector<WaveRow> rows;
+    std::vector<WaveRun> rows;
     for (int run = 0; run < static_cast<int>(plan->runs.size()); ++run) {
       rows.push_back(
           {.plan = plan, .run = run, .sink = sink, .memory = memory});
     }
     std::vector<absl::Status> statuses;
-    for (RowOutcome& outcome : executor_->Run(rows)) {
+    for (RowOutcome& outcome : RunWave(*executor_, {.runs = rows})) {
       statuses.push_back(std::move(outcome.status));
     }
     return statuses;
@@ -242,13 +243,13 @@ TEST_F(TraceExecutorTest, GeneratesOnAfterAForwardThatFailed) {
     auto sink = std::make_shared<KeepingSink>();
     sink->ThrowAt(0, throw_at);
     const std::shared_ptr<TraceMemory> memory = executor_->Begin(plan);
-    std::vector<WaveRow> rows;
+    std::vector<WaveRun> rows;
     for (const int run : {0, 1}) {
       rows.push_back(
           {.plan = plan, .run = run, .sink = sink, .memory = memory});
     }
     for (bool goes_on = true; goes_on;) {
-      for (const RowOutcome& outcome : executor_->Run(rows)) {
+      for (const RowOutcome& outcome : RunWave(*executor_, {.runs = rows})) {
         EXPECT_THAT(outcome.status, IsOk());
         goes_on = outcome.goes_on;
       }
