@@ -169,21 +169,6 @@ Demands DemandsOf(const TracePlan& plan) {
   return demands;
 }
 
-// Layers that must be computed for a value.
-int LayerCount(HookPoint read_at, const ModelSpec& spec) {
-  switch (StageOf(read_at.hook)) {
-    case Stage::kInputs:
-      return 0;
-    case Stage::kKeysValues:
-    case Stage::kTail:
-      return read_at.layer + 1;
-    case Stage::kNorm:
-    case Stage::kHead:
-      return static_cast<int>(spec.num_layers);
-  }
-  return 0;
-}
-
 }  // namespace
 
 Stage StageOf(Hook hook) {
@@ -199,6 +184,20 @@ HookPoint ReadPoint(HookPoint point) {
   return {.hook = Hook::kLayerOutput, .layer = point.layer - 1};
 }
 
+int LayersFor(HookPoint read_at, const ModelSpec& spec) {
+  switch (StageOf(read_at.hook)) {
+    case Stage::kInputs:
+      return 0;
+    case Stage::kKeysValues:
+    case Stage::kTail:
+      return read_at.layer + 1;
+    case Stage::kNorm:
+    case Stage::kHead:
+      return static_cast<int>(spec.num_layers);
+  }
+  return 0;
+}
+
 void PlanReach(const ModelSpec& spec, TracePlan& plan) {
   const Demands demands = DemandsOf(plan);
   std::vector<RunReach> reaches;
@@ -210,12 +209,12 @@ void PlanReach(const ModelSpec& spec, TracePlan& plan) {
     reaches.back().AddNextToken();
   }
   for (const Demand& demand : demands.made) {
-    reaches[demand.run].Deepen(LayerCount(demand.read_at, spec));
+    reaches[demand.run].Deepen(LayersFor(demand.read_at, spec));
   }
   for (const Demand& demand : demands.made) reaches[demand.run].Add(demand);
   for (const Demand& demand : demands.along) {
     RunReach& reach = reaches[demand.run];
-    if (LayerCount(demand.read_at, spec) <= reach.layer_count()) {
+    if (LayersFor(demand.read_at, spec) <= reach.layer_count()) {
       reach.Add(demand);
     }
   }

@@ -29,6 +29,9 @@ Stage StageOf(Hook hook);
 // Where the value of `point` is read: see PlannedCapture::read_at.
 HookPoint ReadPoint(HookPoint point);
 
+// Layers that must be computed for the value that is read there.
+int LayersFor(HookPoint read_at, const ModelSpec& spec);
+
 // Fills in the reach of every run of `plan`: what its captures, the nodes'
 // reads and gradients (once PlaceReads has placed them) and the choice of the
 // next token need. Writes ask for nothing themselves. In numerics kTransformers
