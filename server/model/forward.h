@@ -4,6 +4,7 @@
 #define PHITAP_SERVER_MODEL_FORWARD_H_
 
 #include <cstdint>
+#include <optional>
 
 #include "absl/types/span.h"
 
@@ -12,7 +13,9 @@ namespace phitap {
 class KeyValueCache;
 class RowStates;
 
-// One run of a wave, as the model sees it. Spans outlive the forward.
+// What one row of a wave computes, as the model sees it: layers from
+// first_layer on, of the positions from first_position on. See WaveRow in
+// server/plan/executor.h. Spans and states outlive the forward.
 struct ForwardRow {
   // At least one: those at positions first_position, first_position + 1, …
   absl::Span<const int32_t> ids;
@@ -22,9 +25,11 @@ struct ForwardRow {
   // others, and afterwards those of the row's own as well; layer_count is then
   // the model's. Null: nothing is kept.
   KeyValueCache* cache = nullptr;
-  // One a token. The largest one decides the factors of longrope for the
-  // row's own tokens; cached keys stay as they are.
+  // One a token.
   absl::Span<const int64_t> position_ids;
+  // The factors of longrope for the row's own tokens (cached keys stay as they
+  // are); unset: the largest of position_ids decides.
+  std::optional<bool> long_factors;
   bool has_position_ids = false;
   // Positions whose keys no query sees, ascending; of the whole run, as all
   // positions below.
@@ -34,6 +39,13 @@ struct ForwardRow {
   absl::Span<const int64_t> tail_positions;
   absl::Span<const int64_t> norm_positions;
   absl::Span<const int64_t> head_positions;
+  // What the row does not compute is its parent's: a row of the same forward
+  // with a smaller index, or an earlier one's states. Only in kCausal.
+  int first_layer = 0;
+  int parent_row = -1;
+  const RowStates* parent_states = nullptr;
+  // Where to leave what the row computes; null: nowhere.
+  RowStates* states = nullptr;
 };
 
 enum class ForwardNumerics { kCausal, kTransformers };
@@ -47,8 +59,9 @@ class SteppedForward {
  public:
   virtual ~SteppedForward() = default;
   // Computes the next layer; the first call embeds before it, the last one goes
-  // on to the head. Returns whether there is more. May throw c10::Error, after
-  // which it must not be called again.
+  // on to the head. Layers that no row computes are passed over. Returns
+  // whether there is more. May throw c10::Error, after which it must not be
+  // called again.
   virtual bool Step() = 0;
 };
 

@@ -49,8 +49,9 @@ struct PatternBlock {
 // [T, H, E]; keys, values [T, KV, E]; head outputs and premix [T, H, E]). Of
 // what a run has one of, the layout has a line a row: input_size [rows, 2], at
 // position 0, and next_token_probs [rows, V], at the last position. A row that
-// goes on from a cache shows its own positions, and them only: its input_size
-// is [1, tokens of the row], as if the others were not there.
+// goes on from a cache, or has a parent, shows its own positions and layers,
+// and them only (layer_output of layer first_layer − 1 included): its
+// input_size is [1, tokens of the row], as if the others were not there.
 class Hooks {
  public:
   virtual ~Hooks() = default;
@@ -72,8 +73,11 @@ class Hooks {
   virtual at::Tensor VisitPattern(HookPoint point, const PatternBlock& block,
                                   at::Tensor value) = 0;
 
-  // Called after each layer with the rows that computed it; returns the rows
-  // that nobody waits for any more (they are dropped).
+  // Called after each layer with the rows that computed it or begin behind it
+  // (see ForwardRow::first_layer); returns the rows that nobody waits for any
+  // more, those that have not begun included: they are dropped, and cost
+  // nothing from there on. A row must not be dropped before the rows that have
+  // it as parent, unless they begin at position 0 and have begun.
   virtual std::vector<int> AfterLayer(int layer, const TokenLayout& layout) = 0;
 };
 
