@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <variant>
 #include <vector>
 
@@ -59,7 +58,7 @@ class KeepsApart {
     for (size_t i = 1; i < node_.inputs.size(); ++i) {
       if (plan_.nodes[node_.inputs[i]].in_write) return false;
     }
-    return along_last_ && plan_.nodes[node_.inputs[0]].in_write;
+    return along_last_;
   }
 
   const TracePlan& plan_;
@@ -73,21 +72,16 @@ class KeepsApart {
 bool MixesPositions(const TracePlan& plan, const PlannedWrite& write) {
   const Hook hook = write.point.hook;
   const size_t rank = EntryOf(hook).dimensions.size();
-  const std::optional<size_t> axis = PositionAxis(hook);
   std::vector<int> pending = {write.value};
   if (write.condition >= 0) pending.push_back(write.condition);
   absl::flat_hash_set<int> seen;
-  // Of the part.
-  std::optional<int64_t> positions;
   while (!pending.empty()) {
     const int index = pending.back();
     pending.pop_back();
     const ProgramNode& node = plan.nodes[index];
     // What stands for all positions is cut to the part.
     if (!node.in_write || !seen.insert(index).second) continue;
-    if (!axis.has_value() || node.shape.size() != rank) return true;
-    if (node.shape[*axis] != positions.value_or(node.shape[*axis])) return true;
-    positions = node.shape[*axis];
+    if (node.shape.size() != rank) return true;
     if (!std::visit(KeepsApart(plan, node, hook), node.operation)) return true;
     pending.insert(pending.end(), node.inputs.begin(), node.inputs.end());
   }
