@@ -71,15 +71,18 @@ inline constexpr RootId kNoRoot = -1;
 // What is computed for one or more runs of a wave: the rectangle of layers from
 // `first_layer` on and positions from `first_position` to before `token_count`.
 // Every other value of the run is its parent's, which has the same tokens up to
-// first_position (in all positions where first_layer > 0), and whose values
-// there none of the row's writes has reached.
+// first_position (in all of the row's positions where first_layer > 0; it may
+// have more), and whose values there none of the row's writes has reached.
+// first_layer <= reach.layer_count. Where first_position == token_count there
+// is nothing to compute, and every value is the parent's.
 //
 // A row with first_layer l > 0 takes over its parent's residual stream behind
 // layer l − 1, before the writes at layer_output there: those that it has
 // itself apply to its own positions. l may be the number of layers: then it has
 // nothing but final norm and head, for the positions of its reach.
 struct WaveRow {
-  // Index of the run (in WavePlan::runs) whose tokens the row has.
+  // Index of the run (in WavePlan::runs) whose first token_count tokens the row
+  // has, and whose rotary factors.
   int leader = 0;
   int64_t token_count = 0;
   // Indices into the leader's plan: the writes that apply in the row, in their
@@ -92,6 +95,12 @@ struct WaveRow {
   // where the rectangle is everything.
   int parent = -1;
   RootId parent_root = kNoRoot;
+  // Of `writes`, those that alone make the row another than its parent, which
+  // then computes all that is asked of the row: as long as none of them has
+  // changed a bit, its values are the parent's. Empty where the row must not
+  // give way to its parent, whatever its writes do: other tokens, writes that
+  // only the parent has, a parent of an earlier wave or one that goes less far.
+  std::vector<int> differing_writes;
   // What is computed in the rectangle; positions count from the run's first.
   // Covers what the row's runs and the rows below it ask of it.
   Reach reach;
