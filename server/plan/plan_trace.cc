@@ -16,6 +16,7 @@
 #include "server/plan/program/program_builder.h"
 #include "server/plan/refuse_unknown.h"
 #include "server/plan/runs/plan_runs.h"
+#include "server/plan/sharing/own_tokens.h"
 #include "server/plan/sharing/plan_sharing.h"
 #include "server/plan/sweeps/expand_sweeps.h"
 #include "server/plan/wire_type.h"
@@ -94,9 +95,10 @@ absl::StatusOr<std::shared_ptr<const TracePlan>> PlanTrace(
   RETURN_IF_ERROR(CheckAsksForSomething(request));
   RETURN_IF_ERROR(PlanAsks(request, context, *plan));
   PlaceReads(*plan);
-  RETURN_IF_ERROR(PlanGroups(context, *plan));
   PlanReach(context.spec, *plan);
   PlanSharing(context, *plan);
+  CountOwnTokens(*plan);
+  RETURN_IF_ERROR(PlanGroups(context, *plan));
   RETURN_IF_ERROR(CountWorkingBytes(context, *plan));
   CountTokenLayers(context.spec, *plan);
   return plan;

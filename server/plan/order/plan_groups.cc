@@ -167,7 +167,7 @@ class GroupPlanner {
     int64_t token_count = 0;
     for (int vertex : components_[component]) {
       if (!graph_.IsRun(vertex)) break;
-      token_count += static_cast<int64_t>(plan_.runs[vertex].ids.size());
+      token_count += plan_.runs[vertex].own_token_count;
     }
     token_counts_[component] = token_count;
     std::vector<int> linked;

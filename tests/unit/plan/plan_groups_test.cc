@@ -459,10 +459,43 @@ TEST(PlanGroups, PlanTheLargestSweep) {
     run_count += group.runs.size();
     EXPECT_LE(group.after.size(), 1);
     int64_t tokens = 0;
-    for (int run : group.runs) tokens += (*plan)->runs[run].ids.size();
+    for (int run : group.runs) tokens += (*plan)->runs[run].own_token_count;
     EXPECT_LE(tokens, Limits().max_linked_tokens);
   }
   EXPECT_EQ(run_count, kCells + 2);
+}
+
+// A sweep over `positions` of prompts of `token_count` tokens, four layers
+// each.
+std::string SweepGroups(int token_count, const std::string& positions) {
+  ModelSpec spec = TinySpec();
+  spec.max_positions = token_count;
+  const PlanContext context = {.model = "long", .spec = spec};
+  const std::vector<int> clean(token_count, 7);
+  const std::vector<int> corrupt(token_count, 8);
+  return GroupsOf(
+      absl::StrCat(
+          "runs { label: 'clean' prompt { tokens { ids: [",
+          absl::StrJoin(clean, ","),
+          "] } } } runs { label: 'corrupt' prompt { tokens { ids: [",
+          absl::StrJoin(corrupt, ","),
+          "] } } } sweeps { run: 'corrupt' interventions { hook_points: "
+          "'layers.*.layer_output' set { value { run { run: 'clean' } } } } "
+          "axes { layers {} } axes { positions { positions { ",
+          positions, " } } } metrics { logit { token_id: 3 } } }"),
+      context);
+}
+
+// What the cells have in common with the run that they are cells of is computed
+// once, so that they cost the wave next to nothing.
+TEST(PlanGroups, LetCellsShareTheWaveOfTheRunThatTheyRead) {
+  EXPECT_EQ(SweepGroups(4096, "indices: -1"), "0 2 3 4 5 | 1");
+  EXPECT_EQ(SweepGroups(4096, "indices: 3072"), "0 2 3 4 5 | 1");
+  // Past what a wave should have, cells come once the values that they read are
+  // there, each when there is room.
+  EXPECT_EQ(SweepGroups(4096, "indices: 3070"), "0 2 3 4 | 1 | 5 (0)");
+  EXPECT_EQ(SweepGroups(4096, "indices: 1024"),
+            "0 2 | 1 | 3 (0) | 4 (0) | 5 (0)");
 }
 
 }  // namespace
