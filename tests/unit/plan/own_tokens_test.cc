@@ -106,6 +106,10 @@ TEST(OwnTokens, BeginAtTheFirstValueOfOtherRuns) {
       OwnTokensOf(Tokens("a", "vwxyz") + Tokens("b", "abcde") +
                   Tokens("c", "abcde", patch) + Tokens("d", "abcde", patch)),
       ElementsAre(5, 5, 2, 2));
+  // The row of what twins have in common is without such values.
+  EXPECT_THAT(OwnTokensOf(Tokens("a", "vwxyz") + Tokens("b", "abcde", patch) +
+                          Tokens("c", "abcde")),
+              ElementsAre(5, 5, 1));
 }
 
 }  // namespace
