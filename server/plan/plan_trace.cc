@@ -57,6 +57,14 @@ absl::Status ChooseAttention(const v1::TraceRequest& request, TracePlan& plan) {
   return absl::OkStatus();
 }
 
+absl::Status CheckPriority(int priority) {
+  constexpr int kHighest = 10;
+  if (priority >= 0 && priority <= kHighest) return absl::OkStatus();
+  return InvalidField({.field = "options.priority",
+                       .problem = absl::StrCat("is ", priority),
+                       .valid = absl::StrCat("0 to ", kHighest)});
+}
+
 // What is asked of the runs, lowered to nodes, writes, captures and tensors.
 absl::Status PlanAsks(const v1::TraceRequest& request,
                       const PlanContext& context, TracePlan& plan) {
@@ -90,6 +98,8 @@ absl::StatusOr<std::shared_ptr<const TracePlan>> PlanTrace(
   plan->attention = FromWire(options.attention());
   plan->longrope_cache = FromWire(options.longrope_cache());
   plan->isolate = options.isolate();
+  RETURN_IF_ERROR(CheckPriority(options.priority()));
+  plan->priority = options.priority();
   plan->report_progress = options.report_progress();
   ASSIGN_OR_RETURN(plan->runs, PlanRuns(request, context));
   RETURN_IF_ERROR(CheckAsksForSomething(request));

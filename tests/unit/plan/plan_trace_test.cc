@@ -232,5 +232,20 @@ TEST(PlanTrace, TakesTheOptions) {
   EXPECT_THAT((*chosen)->runs[0].reach.head_positions, SizeIs(5));
 }
 
+TEST(PlanTrace, TakesPrioritiesFromZeroToTen) {
+  const auto with = [](int priority) {
+    return Plan(absl::StrCat(kFiveTokens, kLogits,
+                             "options { priority: ", priority, " }"));
+  };
+  const auto plan = with(10);
+  ASSERT_THAT(plan, IsOk());
+  EXPECT_EQ((*plan)->priority, 10);
+  for (const int priority : {-1, 11}) {
+    EXPECT_THAT(with(priority),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         ::testing::StartsWith("options.priority: is ")));
+  }
+}
+
 }  // namespace
 }  // namespace phitap
