@@ -1,0 +1,197 @@
+#include "server/schedule/rows/row_places.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace phitap {
+namespace {
+
+// Roots that are tried for a row; those with the most tokens in common.
+constexpr size_t kMaxMatches = 8;
+
+// Brings a rectangle into what a root has: its residual streams where the row
+// begins, its keys and values where the row goes on from them.
+class RootFit {
+ public:
+  RootFit(const KeptRoot& root, const RowDraft& row) : root_(root), row_(row) {}
+
+  void Fit(RowRectangle& rectangle) const {
+    auto& [first_layer, first_position] = rectangle;
+    const bool needs_keys =
+        first_position > 0 && first_layer < row_.asked.layer_count;
+    if (needs_keys && row_.asked.layer_count > root_.layer_count) {
+      first_position = 0;
+    }
+    if (first_layer > root_.layer_count) first_layer = root_.layer_count;
+    if (first_layer == root_.layer_count && !TailHolds(rectangle)) {
+      first_layer = std::max(0, first_layer - 1);
+    }
+  }
+
+ private:
+  // Whether the residual stream behind the root's last layer is there where the
+  // row begins with it.
+  bool TailHolds(const RowRectangle& rectangle) const {
+    const std::vector<int64_t>& tail = root_.tail_positions;
+    const auto holds = [&](int64_t position) {
+      return std::binary_search(tail.begin(), tail.end(), position);
+    };
+    if (rectangle.first_layer == row_.asked.layer_count) {
+      const std::vector<int64_t>& asked = row_.asked.tail_positions;
+      return std::all_of(std::lower_bound(asked.begin(), asked.end(),
+                                          rectangle.first_position),
+                         asked.end(), holds);
+    }
+    for (int64_t p = rectangle.first_position; p < row_.token_count; ++p) {
+      if (!holds(p)) return false;
+    }
+    return true;
+  }
+
+  const KeptRoot& root_;
+  const RowDraft& row_;
+};
+
+RowRectangle RectangleUnder(const RowForest& forest, const RowDraft& row,
+                            const RootMatch& match) {
+  const ComparedRow compared = forest.Compared(row);
+  const int layer_count = row.asked.layer_count;
+  RowRectangle rectangle =
+      DifferenceOf(compared, layer_count, match.root->Compared(),
+                   std::min(match.common_prefix, row.token_count))
+          .rectangle;
+  // Its values cannot be shown any more.
+  rectangle.Include(row.first_asked.first_layer,
+                    row.first_asked.first_position);
+  if (row.last_position_asked) {
+    rectangle.Include(rectangle.first_layer, row.token_count - 1);
+  }
+  const RootFit fit(*match.root, row);
+  for (RowRectangle before; before != rectangle;) {
+    before = rectangle;
+    fit.Fit(rectangle);
+    IncludeMixed(compared, layer_count, rectangle);
+  }
+  return rectangle;
+}
+
+// How many first tokens a prompt has in common with each root. What it has in
+// common with its parent prompt tells most.
+const std::vector<int64_t>& RootPrefixesOf(RowForest& forest, int prompt) {
+  forest.root_prefixes.resize(forest.prompts.size());
+  if (!forest.root_prefixes[prompt].empty()) {
+    return forest.root_prefixes[prompt];
+  }
+  const SharedPrompt& shared = forest.prompts[prompt];
+  std::vector<int64_t> prefixes(forest.roots.size(), 0);
+  if (shared.parent >= 0) prefixes = RootPrefixesOf(forest, shared.parent);
+  for (size_t i = 0; i < prefixes.size(); ++i) {
+    const bool part_elsewhere =
+        shared.parent >= 0 && prefixes[i] != shared.common_prefix;
+    prefixes[i] = std::min(prefixes[i], shared.common_prefix);
+    if (part_elsewhere) continue;
+    prefixes[i] = CommonPrefix(
+        shared.sequence, forest.roots[i]->Compared().sequence, prefixes[i]);
+  }
+  return forest.root_prefixes[prompt] = std::move(prefixes);
+}
+
+const std::vector<RootMatch>& RootMatchesOf(RowForest& forest, int prompt) {
+  static const auto* none = new std::vector<RootMatch>;
+  if (forest.roots.empty()) return *none;
+  const bool is_known =
+      !forest.root_prefixes.empty() && !forest.root_prefixes[prompt].empty();
+  forest.root_matches.resize(forest.prompts.size());
+  std::vector<RootMatch>& matches = forest.root_matches[prompt];
+  if (is_known && !matches.empty()) return matches;
+  const std::vector<int64_t>& prefixes = RootPrefixesOf(forest, prompt);
+  for (size_t i = 0; i < prefixes.size(); ++i) {
+    if (prefixes[i] < kShortestCommonPrefix) continue;
+    matches.push_back({.root = forest.roots[i], .common_prefix = prefixes[i]});
+  }
+  std::stable_sort(matches.begin(), matches.end(),
+                   [](const RootMatch& a, const RootMatch& b) {
+                     return a.common_prefix > b.common_prefix;
+                   });
+  matches.resize(std::min(matches.size(), kMaxMatches));
+  return matches;
+}
+
+// Makes the draft cover what a row below it takes.
+void Take(const RowDraft& child, const RowPlace& place, RowDraft& row) {
+  const RowTaking taking = {.asked = child.asked,
+                            .rectangle = place.rectangle,
+                            .token_count = child.token_count,
+                            .taken = place.taken};
+  taking.ExtendParent(row.asked);
+  row.first_asked.Include(child.first_asked.first_layer,
+                          child.first_asked.first_position);
+  // Its runs may have this row's last position for their own.
+  row.last_position_asked |= place.taken == Taken::kAll &&
+                             child.token_count == row.token_count &&
+                             child.last_position_asked;
+}
+
+}  // namespace
+
+RowPlace PlaceUnder(const RowForest& forest, const RowDraft& row,
+                    const RowDraft& parent) {
+  using Cause = RowDifference::Cause;
+  const ComparedRow compared = forest.Compared(row);
+  const int layer_count = row.asked.layer_count;
+  const RowDifference difference =
+      DifferenceOf(compared, layer_count, forest.Compared(parent),
+                   forest.CommonPrefixOf(row, parent));
+  RowPlace place = {.rectangle = difference.rectangle,
+                    .cause = difference.cause};
+  RowRectangle& rectangle = place.rectangle;
+  if (row.last_position_asked && !place.IsParent(row, parent)) {
+    rectangle.Include(rectangle.first_layer, row.token_count - 1);
+  }
+  IncludeMixed(compared, layer_count, rectangle);
+  const bool may_give_way = place.cause == Cause::kOwnWrites &&
+                            row.token_count == parent.token_count &&
+                            rectangle.first_position > 0;
+  if (may_give_way || rectangle.first_position >= row.token_count) {
+    place.taken = Taken::kAll;
+  }
+  place.token_layers = TokenLayers(row.asked, rectangle, row.token_count);
+  return place;
+}
+
+TopPlace PlaceAtTop(RowForest& forest, const RowDraft& row) {
+  TopPlace best = {.token_layers = TokenLayers(row.asked, {}, row.token_count)};
+  for (const RootMatch& match : RootMatchesOf(forest, row.prompt)) {
+    const RowRectangle rectangle = RectangleUnder(forest, row, match);
+    const int64_t token_layers =
+        TokenLayers(row.asked, rectangle, row.token_count);
+    if (token_layers >= best.token_layers) continue;
+    best = {.rectangle = rectangle,
+            .root = match.root,
+            .token_layers = token_layers};
+  }
+  return best;
+}
+
+void GatherAsked(const RowForest& forest, RowDraft& row) {
+  const int64_t all_tokens = forest.prompts[row.prompt].sequence.size();
+  row.token_count = all_tokens;
+  row.asked = row.own_reach;
+  row.first_asked = row.own_first_asked;
+  row.last_position_asked = row.owns_last_position;
+  int64_t token_count = 0;
+  for (const int index : row.children) {
+    const RowDraft& child = forest.drafts[index];
+    const RowPlace place = PlaceUnder(forest, child, row);
+    Take(child, place, row);
+    const RowTaking taking = {.asked = child.asked,
+                              .rectangle = place.rectangle,
+                              .token_count = child.token_count,
+                              .taken = place.taken};
+    token_count = std::max(token_count, taking.ParentTokenCount());
+  }
+  if (!row.requested) row.token_count = token_count;
+}
+
+}  // namespace phitap
