@@ -53,6 +53,12 @@ class Arithmetic {
   // E]. Shows the layer's scores and probabilities where the hooks want them.
   virtual at::Tensor Attend(const AttentionInputs& inputs,
                             const Pass& pass) = 0;
+
+  // No row of the wave computes the pass's layer: those that wait leave in
+  // their caches what they have of it from before.
+  virtual void PassOver(const Pass&) {}
+  // Gives back what is kept for rows that the wave no longer has.
+  virtual void EndLayer(const Wave&) {}
 };
 
 // The bits of a value depend only on what can reach it: see

@@ -41,6 +41,10 @@ at::Tensor CausalArithmetic::Attend(const AttentionInputs& inputs,
   return attention_.Attend(inputs, pass);
 }
 
+void CausalArithmetic::PassOver(const Pass& pass) { attention_.PassOver(pass); }
+
+void CausalArithmetic::EndLayer(const Wave& wave) { attention_.EndLayer(wave); }
+
 std::unique_ptr<Arithmetic> MakeCausalArithmetic(const ModelSpec& spec,
                                                  ForwardAttention attention,
                                                  const RowRule& row_rule) {

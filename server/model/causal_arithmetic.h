@@ -33,6 +33,8 @@ class CausalArithmetic final : public Arithmetic {
   at::Tensor SwiGlu(const at::Tensor& gate,
                     const at::Tensor& up) const override;
   at::Tensor Attend(const AttentionInputs& inputs, const Pass& pass) override;
+  void PassOver(const Pass& pass) override;
+  void EndLayer(const Wave& wave) override;
 
  private:
   const RowRule row_rule_;

@@ -34,6 +34,28 @@ void KeyTiles::Put(const at::Tensor& keys, const at::Tensor& values,
                  visibility.MostKeysOfATile(TileCount(end) + 1));
     Move(needed_from, std::max(needed, grown), keys);
   }
+  Write(keys, values, lines);
+  end_ = end;
+}
+
+void KeyTiles::Reserve(int64_t end, const at::Tensor& keys) {
+  if (end > room_end()) Move(first_, WholeTiles(end - first_), keys);
+}
+
+void KeyTiles::Lay(const KeyLines& lines, int64_t begin, int64_t end) {
+  TORCH_CHECK(first_ <= begin && end <= room_end(), "no room for positions [",
+              begin, ", ", end, ")");
+  Write(lines.keys, lines.values, lines.Range(begin, end));
+}
+
+KeyLines KeyTiles::Lines() const {
+  return {.keys = keys_.transpose(0, 1),
+          .values = values_.transpose(0, 1),
+          .first_position = first_};
+}
+
+void KeyTiles::Write(const at::Tensor& keys, const at::Tensor& values,
+                     const LineRange& lines) {
   const auto put = [&](const at::Tensor& from, const at::Tensor& to) {
     return CopyToHeads(
         from, lines.first_line, lines.count,
@@ -44,11 +66,12 @@ void KeyTiles::Put(const at::Tensor& keys, const at::Tensor& values,
   std::vector<int64_t> bad;
   std::set_union(bad_keys.begin(), bad_keys.end(), bad_values.begin(),
                  bad_values.end(), std::back_inserter(bad));
-  not_finite_.erase(std::lower_bound(not_finite_.begin(), not_finite_.end(),
-                                     lines.first_position),
-                    not_finite_.end());
-  for (const int64_t i : bad) not_finite_.push_back(lines.first_position + i);
-  end_ = end;
+  for (int64_t& line : bad) line += lines.first_position;
+  const auto from = std::lower_bound(not_finite_.begin(), not_finite_.end(),
+                                     lines.first_position);
+  const auto to = std::lower_bound(from, not_finite_.end(),
+                                   lines.first_position + lines.count);
+  not_finite_.insert(not_finite_.erase(from, to), bad.begin(), bad.end());
 }
 
 void KeyTiles::Move(int64_t from, int64_t line_count, const at::Tensor& like) {

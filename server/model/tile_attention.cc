@@ -7,9 +7,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <utility>
 
-#include "server/model/key_value_cache.h"
 #include "server/model/line_kernels.h"
 
 namespace phitap {
@@ -108,47 +108,58 @@ class TilePattern {
 
 at::Tensor TileAttention::Attend(const AttentionInputs& inputs,
                                  const Pass& pass) {
+  const Wave& wave = pass.wave;
   if (!band_) {
-    int64_t last_end = 0;
-    for (const ActiveRow& row : pass.wave.rows()) {
-      last_end = std::max(last_end, row.end_position());
-    }
-    band_.emplace(spec_.sliding_window, TileCount(last_end),
+    band_.emplace(spec_.sliding_window, TileCount(wave.last_end()),
                   inputs.queries.scalar_type());
   }
   at::Tensor out =
-      at::empty({pass.wave.tail_line_count(), spec_.num_heads, spec_.head_dim},
+      at::empty({wave.tail_line_count(), spec_.num_heads, spec_.head_dim},
                 inputs.queries.options());
-  const int64_t filled = LineCount(pass.wave.tail());
+  const int64_t filled = LineCount(wave.tail());
   out.narrow(0, filled, out.size(0) - filled).zero_();
-  for (size_t row = 0; row < pass.wave.rows().size(); ++row) {
-    AttendRow(row, inputs, pass, out);
+  WaveKeys::LayerKeys keys(keys_, inputs, pass);
+  for (const bool has_parent : {false, true}) {
+    for (size_t i = 0; i < wave.rows().size(); ++i) {
+      const ActiveRow& row = wave.rows()[i];
+      if (wave.tree().HasParent(row.index) != has_parent) continue;
+      const int64_t begin = wave.layout().rows[i].begin;
+      AttendRow({.row = row,
+                 .queries = inputs.queries.narrow(0, begin, row.token_count()),
+                 .keys = keys.Of(row),
+                 .needed = wave.tail().rows[i]},
+                pass, out);
+    }
   }
+  keys.EndCaches();
   return out;
 }
 
-void TileAttention::AttendRow(size_t row, const AttentionInputs& inputs,
-                              const Pass& pass, at::Tensor& out) {
-  const ActiveRow& active = pass.wave.rows()[row];
-  const int64_t first_line = pass.wave.layout().rows[row].begin;
-  const Visibility visibility = VisibilityOf(active);
-  KeyTiles& keys = KeysOf(active, pass.layer);
-  keys.Put(inputs.keys, inputs.values,
-           {.first_line = first_line,
-            .first_position = active.first_position(),
-            .count = active.token_count()},
-           visibility);
-  const at::Tensor row_queries =
-      inputs.queries.narrow(0, first_line, active.token_count());
-  const TokenLayout::Row& needed = pass.wave.tail().rows[row];
-  const int64_t tile_count = TileCount(active.end_position());
-  for (int64_t index = active.first_position() / kTileLines; index < tile_count;
+void TileAttention::PassOver(const Pass& pass) {
+  WaveKeys::LayerKeys(keys_, {}, pass).EndCaches();
+}
+
+void TileAttention::EndLayer(const Wave& wave) {
+  keys_.Forget(wave);
+  std::set<int> under_way;
+  for (const ActiveRow& row : wave.rows()) under_way.insert(row.index);
+  std::erase_if(masks_, [&](const auto& of_row) {
+    return !under_way.contains(of_row.first);
+  });
+}
+
+void TileAttention::AttendRow(const RowAttention& attention, const Pass& pass,
+                              at::Tensor& out) {
+  const auto& [row, queries, keys, needed] = attention;
+  const Visibility visibility = VisibilityOf(row, spec_);
+  const int64_t tile_count = TileCount(row.end_position());
+  for (int64_t index = row.first_position() / kTileLines; index < tile_count;
        ++index) {
-    const TilePattern pattern(active, index, visibility.FirstKeyOfTile(index));
+    const TilePattern pattern(row, index, visibility.FirstKeyOfTile(index));
     const bool needs = HasPositionIn(needed, index);
     const bool shows = pattern.IsWanted(pass);
     if (!needs && !shows) continue;
-    const AttentionTile tile = MakeTile(active, row_queries, index, keys);
+    const AttentionTile tile = MakeTile(attention, index);
     const bool eager = attention_ == ForwardAttention::kEager;
     at::Tensor probabilities;
     if (shows || eager) probabilities = pattern.Probabilities(tile, pass);
@@ -160,21 +171,13 @@ void TileAttention::AttendRow(size_t row, const AttentionInputs& inputs,
                     out.narrow(0, line, count));
         });
   }
-  if (active.ask->cache == nullptr) return;
-  keys.Trim(visibility);
-  active.ask->cache->EndLayer(pass.layer, active.end_position());
 }
 
-KeyTiles& TileAttention::KeysOf(const ActiveRow& row, int layer) {
-  if (row.ask->cache != nullptr) return row.ask->cache->tiles(layer);
-  return rows_[row.index].own;
-}
-
-AttentionTile TileAttention::MakeTile(const ActiveRow& row,
-                                      const at::Tensor& row_queries,
-                                      int64_t index, const KeyTiles& keys) {
+AttentionTile TileAttention::MakeTile(const RowAttention& attention,
+                                      int64_t index) {
+  const auto& [row, row_queries, keys, needed] = attention;
   const TileQueries queries(row, index);
-  TileKeys of = keys.Of(index, VisibilityOf(row));
+  TileKeys of = keys.Of(index, VisibilityOf(row, spec_));
   AttentionTile tile{
       .queries = row_queries.narrow(0, queries.begin - row.first_position(),
                                     queries.count()),
@@ -193,18 +196,14 @@ AttentionTile TileAttention::MakeTile(const ActiveRow& row,
 
 const TileMask& TileAttention::MaskOf(const ActiveRow& row, int64_t index,
                                       at::ScalarType dtype) {
-  std::map<int64_t, TileMask>& masks = rows_[row.index].masks;
+  Masks& masks = masks_[row.index];
   const auto found = masks.find(index);
   if (found != masks.end()) return found->second;
-  const Visibility visibility = VisibilityOf(row);
+  const Visibility visibility = VisibilityOf(row, spec_);
   TileMask mask = visibility.hidden().empty()
                       ? band_->Tile(index)
                       : MakeTileMask(visibility, index, dtype);
   return masks.emplace(index, std::move(mask)).first->second;
-}
-
-Visibility TileAttention::VisibilityOf(const ActiveRow& row) const {
-  return Visibility(spec_.sliding_window, row.ask->hidden_positions);
 }
 
 }  // namespace phitap

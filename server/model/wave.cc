@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/model/wave.h"
 
+#include <c10/util/Exception.h>
+
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
+#include "server/model/joined_lines.h"
 #include "server/model/line_kernels.h"
 
 namespace phitap {
@@ -79,9 +83,13 @@ int64_t LineOf(const TokenLayout::Row& row, int64_t position) {
   return row.begin + (found - row.positions.begin());
 }
 
+Visibility VisibilityOf(const ActiveRow& row, const ModelSpec& spec) {
+  return Visibility(spec.sliding_window, row.ask->hidden_positions);
+}
+
 Wave::Wave(absl::Span<const ForwardRow> rows, const std::vector<int>& indices,
            const Options& options)
-    : options_(options) {
+    : options_(options), tree_(rows), dropped_(rows.size()) {
   const auto resolve = [&](absl::Span<const int64_t> asked,
                            const ForwardRow& row) {
     if (options.positions == Positions::kAsAsked || asked.empty()) {
@@ -91,18 +99,37 @@ Wave::Wave(absl::Span<const ForwardRow> rows, const std::vector<int>& indices,
   };
   for (const int index : indices) {
     const ForwardRow& row = rows[index];
-    rows_.push_back({.index = index,
-                     .ask = &row,
-                     .layer_count = row.layer_count,
-                     .tail_positions = resolve(row.tail_positions, row),
-                     .norm_positions = resolve(row.norm_positions, row),
-                     .head_positions = resolve(row.head_positions, row)});
+    waiting_.push_back({.index = index,
+                        .ask = &row,
+                        .layer_count = row.layer_count,
+                        .tail_positions = resolve(row.tail_positions, row),
+                        .norm_positions = resolve(row.norm_positions, row),
+                        .head_positions = resolve(row.head_positions, row)});
   }
+  TakeIn(-1);
+  layout_ = LayOutAll(rows_);
+}
+
+int64_t Wave::last_end() const {
+  int64_t end = 0;
+  for (const auto* const rows : {&rows_, &waiting_}) {
+    for (const ActiveRow& row : *rows) end = std::max(end, row.end_position());
+  }
+  return end;
+}
+
+bool Wave::TakeIn(int layer) {
+  const auto joining = std::stable_partition(
+      waiting_.begin(), waiting_.end(),
+      [&](const ActiveRow& row) { return row.ask->first_layer != layer + 1; });
+  if (joining == waiting_.end()) return false;
+  std::move(joining, waiting_.end(), std::back_inserter(rows_));
+  waiting_.erase(joining, waiting_.end());
   std::stable_sort(rows_.begin(), rows_.end(),
                    [](const ActiveRow& a, const ActiveRow& b) {
                      return a.layer_count > b.layer_count;
                    });
-  layout_ = LayOutAll(rows_);
+  return true;
 }
 
 int64_t Wave::Padded(int64_t line_count) const {
@@ -135,14 +162,38 @@ at::Tensor Wave::EnterTail(const at::Tensor& x) {
   return GatherLines(x, *tail_lines_, tail_line_count());
 }
 
+at::Tensor Wave::Join(int layer, const at::Tensor& x) {
+  const TokenLayout before = layout_;
+  if (!TakeIn(layer)) return x;
+  std::vector<const std::vector<int64_t>*> held(dropped_.size());
+  for (const auto& row : before.rows) held[row.row] = &row.positions;
+  std::vector<std::vector<int64_t>> joining;
+  std::vector<RowPositions> rows;
+  joining.reserve(rows_.size());
+  for (const ActiveRow& row : rows_) {
+    const std::vector<int64_t>*& positions = held[row.index];
+    if (positions == nullptr) {
+      const bool last = row.layer_count == layer + 1;
+      joining.push_back(last ? row.tail_positions : AllPositions(*row.ask));
+      positions = &joining.back();
+    }
+    rows.push_back({.row = row.index, .positions = positions});
+  }
+  layout_ = LayOut(rows);
+  return JoinLines({.lines = x, .layout = before}, layout_, tree_, layer,
+                   line_count());
+}
+
 Departure Wave::EndLayer(int layer, const std::vector<int>& dropped,
-                         at::Tensor& x, RotaryTables& rotary) {
+                         at::Tensor& x) {
+  for (const int row : dropped) dropped_[row] = true;
+  std::erase_if(waiting_,
+                [&](const ActiveRow& row) { return dropped_[row.index]; });
   Departure departure;
   std::vector<bool> stays;
   std::vector<RowPositions> leaving;
   for (const ActiveRow& row : rows_) {
-    const bool drop =
-        std::find(dropped.begin(), dropped.end(), row.index) != dropped.end();
+    const bool drop = dropped_[row.index];
     const bool ends = row.layer_count == layer + 1;
     stays.push_back(!drop && !ends);
     if (!drop && ends && !row.norm_positions.empty()) {
@@ -158,12 +209,12 @@ Departure Wave::EndLayer(int layer, const std::vector<int>& dropped,
     departure.lines = AreTheFirst(lines) ? x.narrow(0, 0, count)
                                          : GatherLines(x, lines, count);
   }
-  Keep(stays, x, rotary);
+  Keep(stays, x);
+  CheckParents();
   return departure;
 }
 
-void Wave::Keep(const std::vector<bool>& stays, at::Tensor& x,
-                RotaryTables& rotary) {
+void Wave::Keep(const std::vector<bool>& stays, at::Tensor& x) {
   if (std::find(stays.begin(), stays.end(), false) == stays.end()) return;
   std::vector<ActiveRow> rows;
   for (size_t i = 0; i < rows_.size(); ++i) {
@@ -173,14 +224,26 @@ void Wave::Keep(const std::vector<bool>& stays, at::Tensor& x,
   const TokenLayout kept = LayOutAll(rows_);
   const std::vector<int64_t> lines = LinesOf(kept, layout_);
   const int64_t count = PaddedCount(kept);
-  const bool first = AreTheFirst(lines);
-  // Rows that stay stand before those that end, so that their lines in the tail
-  // are those in the whole, which the tables have.
-  for (at::Tensor* const matrix : {&x, &rotary.cos, &rotary.sin}) {
-    *matrix = first ? matrix->narrow(0, 0, count)
-                    : GatherLines(*matrix, lines, count);
-  }
+  // A view would keep the lines of the rows that have left as well.
+  const bool most = 2 * count >= x.size(0);
+  x = most && AreTheFirst(lines) ? x.narrow(0, 0, count)
+                                 : GatherLines(x, lines, count);
   layout_ = kept;
+}
+
+void Wave::CheckParents() const {
+  const auto needs_parent = [&](int row, bool waits) {
+    return waits || tree_.row(row).first_position > 0;
+  };
+  for (const auto* const rows : {&rows_, &waiting_}) {
+    const bool waits = rows == &waiting_;
+    for (const ActiveRow& row : *rows) {
+      const int parent = row.ask->parent_row;
+      if (parent < 0 || !needs_parent(row.index, waits)) continue;
+      TORCH_CHECK(!dropped_[parent], "row ", parent, " was dropped, row ",
+                  row.index, " needs it");
+    }
+  }
 }
 
 }  // namespace phitap

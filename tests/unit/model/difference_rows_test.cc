@@ -1,0 +1,148 @@
+// Rows that compute only what differs from another row have the bits of the
+// whole run computed alone.
+#include "tests/unit/model/difference_rows.h"
+
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "server/base/dtype.h"
+
+namespace phitap {
+namespace {
+
+struct Setting {
+  DType dtype;
+  int thread_count;
+};
+
+void PrintTo(const Setting& setting, std::ostream* out) {
+  *out << std::string(Name(setting.dtype)) << " " << setting.thread_count;
+}
+
+class DifferenceRows
+    : public testing::TestWithParam<std::tuple<TinyKind, Setting>> {
+ protected:
+  DifferenceRows()
+      : setting_(std::get<Setting>(GetParam())),
+        model_(DeepModel(std::get<TinyKind>(GetParam()), setting_.dtype)),
+        seed_(static_cast<unsigned>(
+            1000 * static_cast<int>(std::get<TinyKind>(GetParam())) +
+            100 * static_cast<int>(setting_.dtype) + setting_.thread_count)) {
+    at::set_num_threads(setting_.thread_count);
+    model_->MeasureRowRule();
+  }
+
+  // Some trees of runs, each below one of those before it.
+  static std::vector<FamilyRun> Forest(FamilyDraw& draw, int run_count) {
+    std::vector<FamilyRun> runs;
+    for (int i = 0; i < run_count; ++i) {
+      if (runs.empty() || draw.Draw(0, 5) == 0) {
+        runs.push_back(draw.Root(draw.Draw(1, 80)));
+      } else {
+        const int parent = static_cast<int>(draw.Draw(0, i - 1));
+        runs.push_back(draw.Child(runs[parent], parent));
+      }
+    }
+    return runs;
+  }
+
+  // Leaves ask for less.
+  static void Prune(FamilyDraw& draw, std::vector<FamilyRun>& runs) {
+    std::vector<bool> is_parent(runs.size());
+    for (const FamilyRun& run : runs) {
+      if (run.parent >= 0) is_parent[run.parent] = true;
+    }
+    for (size_t i = 0; i < runs.size(); ++i) {
+      if (!is_parent[i] && draw.Draw(0, 1) == 0) draw.AskForLess(runs[i]);
+    }
+  }
+
+  int Compare(const std::vector<FamilyRun>& runs,
+              const ForwardOptions& options) {
+    std::vector<ForwardRow> rows;
+    for (const FamilyRun& run : runs) rows.push_back(run.DifferenceRow());
+    RowEditingHooks hooks(runs);
+    model_->Forward(rows, options, hooks);
+    int compared = 0;
+    for (size_t i = 0; i < runs.size(); ++i) {
+      compared += ExpectRow(hooks.records(), static_cast<int>(i), runs[i],
+                            Alone(*model_, runs[i], options));
+    }
+    return compared;
+  }
+
+  const Setting setting_;
+  const std::unique_ptr<Phi3> model_;
+  const unsigned seed_;
+};
+
+constexpr ForwardAttention kAttentions[] = {ForwardAttention::kSdpa,
+                                            ForwardAttention::kEager};
+
+TEST_P(DifferenceRows, HaveTheBitsOfTheWholeRunAlone) {
+  for (const ForwardAttention attention : kAttentions) {
+    const ForwardOptions options{.attention = attention};
+    FamilyDraw draw(*model_, options, seed_);
+    int compared = 0;
+    for (int i = 0; i < 3; ++i) {
+      std::vector<FamilyRun> runs = Forest(draw, 9);
+      Prune(draw, runs);
+      compared += Compare(runs, options);
+    }
+    EXPECT_GT(compared, 500);
+  }
+}
+
+TEST_P(DifferenceRows, GoOnFromWhatAnEarlierForwardLeft) {
+  for (const ForwardAttention attention : kAttentions) {
+    const ForwardOptions options{.attention = attention};
+    FamilyDraw draw(*model_, options, seed_);
+    // With a neighbour, and a child that takes its lines over the kept ones.
+    std::vector<FamilyRun> first = {draw.Root(70), draw.Root(9)};
+    first.push_back(draw.Child(first[0], 0));
+    RowStates states(model_->spec());
+    std::vector<ForwardRow> rows;
+    for (const FamilyRun& run : first) rows.push_back(run.DifferenceRow());
+    rows[0].states = &states;
+    RowEditingHooks hooks(first);
+    model_->Forward(rows, options, hooks);
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_GT(ExpectRow(hooks.records(), i, first[i],
+                          Alone(*model_, first[i], options)),
+                3);
+    }
+    for (int wave = 0; wave < 3; ++wave) {
+      std::vector<FamilyRun> runs;
+      for (int i = 0; i < 6; ++i) {
+        const int parent = static_cast<int>(draw.Draw(-1, i - 1));
+        runs.push_back(
+            draw.Child(parent < 0 ? first[0] : runs[parent], parent));
+        if (parent < 0) runs.back().parent_states = &states;
+      }
+      Prune(draw, runs);
+      EXPECT_GT(Compare(runs, options), 50);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, DifferenceRows,
+    testing::Combine(
+        testing::ValuesIn(kTinyKinds),
+        testing::Values(Setting{DType::kF32, 1}, Setting{DType::kF32, 2},
+                        Setting{DType::kF32, 12}, Setting{DType::kF32, 48},
+                        Setting{DType::kBF16, 1}, Setting{DType::kBF16, 2},
+                        Setting{DType::kBF16, 12}, Setting{DType::kBF16, 48})),
+    [](const auto& info) {
+      const Setting& setting = std::get<Setting>(info.param);
+      return Name(std::get<TinyKind>(info.param)) + "_" +
+             std::string(Name(setting.dtype)) + "_" +
+             std::to_string(setting.thread_count);
+    });
+
+}  // namespace
+}  // namespace phitap
