@@ -43,9 +43,11 @@ class RowLayout {
                    .first_layer = draft.rectangle.first_layer,
                    .first_position = draft.rectangle.first_position,
                    .reach = Within(draft.asked, draft.rectangle)};
-    row.writes.reserve(draft.writes.size());
     for (const WriteExtent& write : draft.writes) {
-      row.writes.push_back(write.write);
+      if (write.first_layer >= row.first_layer &&
+          write.first_position < row.token_count) {
+        row.writes.push_back(write.write);
+      }
     }
     return row;
   }

@@ -18,13 +18,17 @@ class RootFit {
 
   void Fit(RowRectangle& rectangle) const {
     auto& [first_layer, first_position] = rectangle;
-    const bool needs_keys =
-        first_position > 0 && first_layer < row_.asked.layer_count;
-    if (needs_keys && row_.asked.layer_count > root_.layer_count) {
+    const int layer_count = row_.asked.layer_count;
+    if (first_layer < layer_count && layer_count > root_.layer_count) {
       first_position = 0;
     }
-    if (first_layer > root_.layer_count) first_layer = root_.layer_count;
-    if (first_layer == root_.layer_count && !TailHolds(rectangle)) {
+    // What rows below it begin with.
+    if (layer_count >= root_.layer_count) {
+      const int64_t missing = FirstMissing(row_.asked.tail_positions, 0);
+      first_position = std::min(first_position, missing);
+    }
+    first_layer = std::min(first_layer, root_.layer_count);
+    if (first_layer == root_.layer_count && !HoldsBeginning(rectangle)) {
       first_layer = std::max(0, first_layer - 1);
     }
   }
@@ -32,21 +36,29 @@ class RootFit {
  private:
   // Whether the residual stream behind the root's last layer is there where the
   // row begins with it.
-  bool TailHolds(const RowRectangle& rectangle) const {
-    const std::vector<int64_t>& tail = root_.tail_positions;
-    const auto holds = [&](int64_t position) {
-      return std::binary_search(tail.begin(), tail.end(), position);
-    };
+  bool HoldsBeginning(const RowRectangle& rectangle) const {
     if (rectangle.first_layer == row_.asked.layer_count) {
-      const std::vector<int64_t>& asked = row_.asked.tail_positions;
-      return std::all_of(std::lower_bound(asked.begin(), asked.end(),
-                                          rectangle.first_position),
-                         asked.end(), holds);
+      return FirstMissing(row_.asked.tail_positions,
+                          rectangle.first_position) == row_.token_count;
     }
     for (int64_t p = rectangle.first_position; p < row_.token_count; ++p) {
-      if (!holds(p)) return false;
+      if (!TailHas(p)) return false;
     }
     return true;
+  }
+
+  // The first of `positions` from `begin` on at which the root has no residual
+  // stream behind its last layer; the row's end if there is none.
+  int64_t FirstMissing(const std::vector<int64_t>& positions,
+                       int64_t begin) const {
+    const auto missing = std::find_if(
+        std::lower_bound(positions.begin(), positions.end(), begin),
+        positions.end(), [&](int64_t position) { return !TailHas(position); });
+    return missing == positions.end() ? row_.token_count : *missing;
+  }
+  bool TailHas(int64_t position) const {
+    return std::binary_search(root_.tail_positions.begin(),
+                              root_.tail_positions.end(), position);
   }
 
   const KeptRoot& root_;

@@ -1,0 +1,294 @@
+// Random runs, planned together and computed by an engine whose values say what
+// has reached them: each run must show what it shows alone.
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tests/unit/schedule/rows/run_maker.h"
+#include "tests/unit/schedule/rows/symbolic_engine.h"
+
+namespace phitap {
+namespace {
+
+constexpr int kLayers = 4;
+
+class RandomRuns {
+ public:
+  explicit RandomRuns(uint32_t seed) : random_(seed) {}
+
+  int Below(int end) { return static_cast<int>(random_() % end); }
+  bool Chance(int percent) { return Below(100) < percent; }
+
+  // Prompts and writes that the runs of several waves are drawn from, so that
+  // they have much in common.
+  void DrawPools() {
+    prompts_.clear();
+    writes_.clear();
+    const int length = Chance(20) ? 32 + Below(6) : 1 + Below(12);
+    for (int i = 0; i < 3; ++i) {
+      MadeRun prompt;
+      const int own_length = std::max(1, length + (Chance(30) ? Below(4) : 0));
+      if (i > 0 && Chance(85)) prompt = prompts_[Below(i)];
+      const int kept = i > 0 && Chance(85) ? Below(own_length + 1) : 0;
+      prompt.ids.resize(own_length, 1);
+      for (int p = kept; p < own_length; ++p) prompt.ids[p] = Below(3);
+      prompt.position_ids = AllPositions(own_length);
+      if (Chance(10)) prompt.position_ids[Below(own_length)] = 7;
+      if (Chance(15)) prompt.hidden_positions = {Below(own_length)};
+      std::erase_if(prompt.hidden_positions,
+                    [&](int64_t p) { return p >= own_length; });
+      prompts_.push_back(prompt);
+    }
+    for (int i = 0; i < 6; ++i) writes_.push_back(DrawWrite(length));
+  }
+
+  MadeRun Draw() {
+    MadeRun run = prompts_[Below(static_cast<int>(prompts_.size()))];
+    const auto length = static_cast<int64_t>(run.ids.size());
+    for (int i = Below(4); i > 0; --i) {
+      MadeWrite write = writes_[Below(static_cast<int>(writes_.size()))];
+      if (Chance(15)) write.effect = 0;
+      if (write.positions.back() < length) run.writes.push_back(write);
+    }
+    std::stable_sort(run.writes.begin(), run.writes.end(),
+                     [](const MadeWrite& a, const MadeWrite& b) {
+                       return RankOf(a.point) < RankOf(b.point);
+                     });
+    for (int i = Below(3); i >= 0; --i) {
+      run.asks.push_back({DrawPoint(), DrawPositions(length)});
+    }
+    run.generates = Chance(15);
+    if (run.generates) run.asks.push_back({{Hook::kLogits}, {length - 1}});
+    run.allowed = !Chance(3);
+    run.long_factors = Chance(5);
+    if (Chance(5)) run.caller = "bob";
+    return run;
+  }
+
+ private:
+  static std::pair<int, int> RankOf(HookPoint point) {
+    const int layer = point.hook == Hook::kTokenEmbeddings ? -1
+                      : point.hook > Hook::kLayerOutput    ? kLayers
+                                                           : point.layer;
+    return {layer, static_cast<int>(point.hook)};
+  }
+
+  HookPoint DrawPoint() {
+    static constexpr Hook kHooks[] = {
+        Hook::kTokenEmbeddings, Hook::kLayerInput,      Hook::kAttentionKeys,
+        Hook::kAttentionScores, Hook::kAttentionOutput, Hook::kMlpOutput,
+        Hook::kLayerOutput,     Hook::kLayerOutput,     Hook::kLayerOutput,
+        Hook::kFinalNormOutput, Hook::kLogits};
+    const Hook hook = kHooks[Below(std::size(kHooks))];
+    return {.hook = hook, .layer = HasLayer(hook) ? Below(kLayers) : -1};
+  }
+
+  std::vector<int64_t> DrawPositions(int64_t length) {
+    const int end = static_cast<int>(length);
+    if (Chance(25)) return {length - 1};
+    if (Chance(25)) return AllPositions(length);
+    std::set<int64_t> positions = {Below(end)};
+    while (Chance(40)) positions.insert(Below(end));
+    return {positions.begin(), positions.end()};
+  }
+
+  MadeWrite DrawWrite(int length) {
+    return {.point = DrawPoint(),
+            .positions = DrawPositions(length),
+            .effect = ++effects_,
+            .mixes_positions = Chance(15)};
+  }
+
+  std::mt19937 random_;
+  uint64_t effects_ = 0;
+  std::vector<MadeRun> prompts_;
+  std::vector<MadeWrite> writes_;
+};
+
+int64_t AloneTokenLayers(const WavePlan& wave) {
+  int64_t total = 0;
+  for (const WaveRun& run : wave.runs) {
+    const PlannedRun& planned = run.plan->runs[run.run];
+    if (run.row < 0 || planned.reach.layer_count == 0) continue;
+    total += (planned.reach.layer_count - 1) * planned.ids.size() +
+             planned.reach.tail_positions.size();
+  }
+  return total;
+}
+
+std::string Listed(const std::vector<int64_t>& positions) {
+  return absl::StrCat("{", absl::StrJoin(positions, ","), "}");
+}
+
+// The runs and rows of a wave, for failures.
+std::string Described(const WavePlan& wave, const std::vector<MadeRun>& made) {
+  std::string text;
+  for (size_t i = 0; i < made.size(); ++i) {
+    const MadeRun& run = made[i];
+    absl::StrAppend(&text, "run ", i, " row ", wave.runs[i].row, " ids ",
+                    absl::StrJoin(run.ids, ""), " positions ",
+                    Listed(run.position_ids), " hidden ",
+                    Listed(run.hidden_positions), run.generates ? " gen" : "");
+    for (const MadeWrite& write : run.writes) {
+      absl::StrAppend(&text, "\n  write ", FullName(write.point), " ",
+                      Listed(write.positions), " effect ", write.effect,
+                      write.mixes_positions ? " mixes" : "");
+    }
+    for (const MadeAsk& ask : run.asks) {
+      absl::StrAppend(&text, "\n  ask ", FullName(ask.point), " ",
+                      Listed(ask.positions));
+    }
+    text += "\n";
+  }
+  for (size_t i = 0; i < wave.rows.size(); ++i) {
+    const WaveRow& row = wave.rows[i];
+    absl::StrAppend(&text, "row ", i, " leader ", row.leader, " from layer ",
+                    row.first_layer, " position ", row.first_position, " of ",
+                    row.token_count, " parent ", row.parent, " root ",
+                    row.parent_root, " keep ", row.keep_as, " layers ",
+                    row.reach.layer_count, " tail ",
+                    Listed(row.reach.tail_positions), " writes ",
+                    absl::StrJoin(row.writes, ","), " differing ",
+                    absl::StrJoin(row.differing_writes, ","), "\n");
+  }
+  return text;
+}
+
+// What a wave's rows are beyond what shows in values.
+void ExpectSoundRows(const WavePlan& wave, const std::vector<MadeRun>& made) {
+  std::vector<int> user_counts(wave.rows.size(), 0);
+  for (size_t i = 0; i < wave.runs.size(); ++i) {
+    ASSERT_EQ(wave.runs[i].row >= 0, made[i].allowed);
+    if (wave.runs[i].row < 0) continue;
+    const WaveRow& row = wave.rows[wave.runs[i].row];
+    ++user_counts[wave.runs[i].row];
+    ASSERT_EQ(row.token_count, made[i].ids.size());
+    ASSERT_EQ(made[row.leader].caller, made[i].caller);
+    if (made[i].generates) {
+      ASSERT_LT(row.first_position, row.token_count);
+    }
+  }
+  for (size_t i = 0; i < wave.rows.size(); ++i) {
+    const WaveRow& row = wave.rows[i];
+    ASSERT_LT(row.parent, static_cast<int>(i));
+    ASSERT_TRUE(row.parent < 0 || row.parent_root == kNoRoot);
+    if (row.parent >= 0) {
+      ++user_counts[row.parent];
+      ++user_counts[row.parent];
+      ASSERT_EQ(made[wave.rows[row.parent].leader].caller,
+                made[row.leader].caller);
+    } else if (row.parent_root == kNoRoot) {
+      ASSERT_EQ(row.first_layer, 0);
+      ASSERT_EQ(row.first_position, 0);
+    }
+    ASSERT_LE(row.first_layer, row.reach.layer_count);
+    ASSERT_LE(row.token_count, made[row.leader].ids.size());
+    if (!row.reach.tail_positions.empty()) {
+      ASSERT_GE(row.reach.tail_positions.front(), row.first_position);
+      ASSERT_LT(row.reach.tail_positions.back(), row.token_count);
+    }
+    ASSERT_TRUE(row.keep_as == kNoRoot ||
+                (row.parent < 0 && row.parent_root == kNoRoot));
+  }
+  for (size_t i = 0; i < wave.rows.size(); ++i) {
+    for (const int write : wave.rows[i].writes) {
+      ASSERT_TRUE(user_counts[i] <= 1 ||
+                  made[wave.rows[i].leader].writes[write].effect != 0)
+          << "a dynamic write in a row of several";
+    }
+  }
+}
+
+class RandomWavesTest : public ::testing::TestWithParam<int> {
+ protected:
+  static RowPlannerOptions Options() {
+    return {.max_root_bytes = 500,
+            .root_bytes = [](const std::string&, int layers, int64_t tokens) {
+              return layers * tokens;
+            }};
+  }
+
+  // Plans, computes and compares a wave; ends it.
+  void RunWave(RandomRuns& random) {
+    std::vector<MadeRun> made;
+    std::vector<CallerRun> runs;
+    for (int i = random.Below(7); i >= 0; --i) {
+      made.push_back(random.Draw());
+      runs.push_back(Make(made.back(), kLayers));
+    }
+    const WavePlan wave = planner_.Plan(runs);
+    ASSERT_NO_FATAL_FAILURE(ExpectSoundRows(wave, made));
+    EXPECT_LE(TokenLayersOf(wave), AloneTokenLayers(wave));
+    EXPECT_LE(planner_.root_bytes(), 500);
+    engine_.Execute(wave, made);
+    for (const ForgottenRoot& root : planner_.TakeForgotten()) {
+      engine_.Forget(root.root);
+    }
+    for (size_t i = 0; i < made.size(); ++i) {
+      if (wave.runs[i].row >= 0) ExpectShownAsAlone(made[i], i);
+    }
+    ASSERT_THAT(engine_.problems(), ::testing::IsEmpty())
+        << Described(wave, made);
+    ASSERT_FALSE(HasFailure()) << Described(wave, made);
+    std::vector<RootId> kept;
+    for (const WaveRow& row : engine_.wave().rows) {
+      if (row.keep_as == kNoRoot || random.Chance(20)) continue;
+      engine_.Keep(row);
+      kept.push_back(row.keep_as);
+      ++kept_;
+    }
+    planner_.Ended(wave, kept);
+    for (const WaveRow& row : wave.rows) {
+      shared_ += row.parent >= 0;
+      from_roots_ += row.parent_root != kNoRoot;
+    }
+    for (const ForgottenRoot& root : planner_.TakeForgotten()) {
+      engine_.Forget(root.root);
+    }
+  }
+
+  void ExpectShownAsAlone(const MadeRun& run, size_t index) {
+    const SymbolicRow alone = engine_.Alone(run, static_cast<int>(index));
+    for (const MadeAsk& ask : run.asks) {
+      const SymbolicLine& line =
+          alone.values.at({ask.point.hook, ask.point.layer});
+      for (const int64_t position : ask.positions) {
+        ++compared_;
+        EXPECT_EQ(engine_.Show(static_cast<int>(index), ask.point, position),
+                  line[position])
+            << "run " << index << " at " << FullName(ask.point) << ", position "
+            << position;
+      }
+    }
+  }
+
+  RowPlanner planner_{Options()};
+  SymbolicEngine engine_{kLayers};
+  int64_t compared_ = 0;
+  int64_t shared_ = 0;
+  int64_t from_roots_ = 0;
+  int64_t kept_ = 0;
+};
+
+TEST_P(RandomWavesTest, ShowEveryRunWhatItShowsAlone) {
+  RandomRuns random(static_cast<uint32_t>(GetParam()));
+  for (int trial = 0; trial < 1250 && !HasFailure(); ++trial) {
+    if (trial % 4 == 0) random.DrawPools();
+    ASSERT_NO_FATAL_FAILURE(RunWave(random));
+  }
+  EXPECT_GT(compared_, 10000);
+  EXPECT_GT(shared_, 500);
+  EXPECT_GT(from_roots_, 20);
+  EXPECT_GT(kept_, 20);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomWavesTest, ::testing::Range(1, 17));
+
+}  // namespace
+}  // namespace phitap
