@@ -249,6 +249,9 @@ struct RunGroup {
   // Index of the TracePlan's gradient pass that it is, whose run is the only
   // one of `runs`; −1 for the runs themselves.
   int gradient_pass = -1;
+  // What its runs, as far as nothing that is shared computes them, need at most
+  // while their wave is computed.
+  int64_t workspace_bytes = 0;
 };
 
 }  // namespace phitap

@@ -198,10 +198,15 @@ struct TracePlan {
   std::vector<PlannedTensor> tensors;
   // Bytes of all tensors.
   int64_t size_bytes = 0;
-  // Bytes that the server holds for the request between its waves or in a
-  // gradient pass, besides the tensors: constants, values read by later groups,
-  // keys and values of generating runs, the graph of the largest gradient pass.
+  // Bytes that the tensors can keep in memory until they are read: some may be
+  // views of storage of up to twice their size.
+  int64_t storage_bytes = 0;
+  // Bytes besides, at most. Between the request's waves: constants, values that
+  // later groups read, keys and values of generating runs.
   int64_t working_bytes = 0;
+  // While one of its waves is computed, on top of these, where waves are as
+  // Limits::max_wave_bytes says.
+  int64_t workspace_bytes = 0;
   // Σ over runs of layers × tokens to be computed (in the last layer its tail
   // positions: see TokenLayers in reach.h), and at full depth.
   int64_t token_layers = 0;

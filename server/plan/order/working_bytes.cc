@@ -135,6 +135,7 @@ absl::Status CountWorkingBytes(const PlanContext& context, TracePlan& plan) {
   std::vector<Part> parts = {Constants(plan), ReadValues(context, plan),
                              KeysAndValues(context, plan),
                              LargestGraph(context, plan)};
+  plan.storage_bytes = plan.size_bytes;
   plan.working_bytes = 0;
   for (const Part& part : parts) {
     plan.working_bytes = SaturatingAdd(plan.working_bytes, part.size_bytes);
