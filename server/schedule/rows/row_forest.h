@@ -23,6 +23,8 @@ struct RowDraft {
   int leader = 0;
   int prompt = 0;
   int64_t token_count = 0;
+  // It never has more of them than these.
+  int64_t max_token_count = 0;
   // Into the leader's plan, or RowForest::base_writes.
   absl::Span<const WriteExtent> writes;
   // Whether runs have it as their row; else it is there for rows below it.

@@ -187,8 +187,7 @@ TopPlace PlaceAtTop(RowForest& forest, const RowDraft& row) {
 }
 
 void GatherAsked(const RowForest& forest, RowDraft& row) {
-  const int64_t all_tokens = forest.prompts[row.prompt].sequence.size();
-  row.token_count = all_tokens;
+  row.token_count = row.max_token_count;
   row.asked = row.own_reach;
   row.first_asked = row.own_first_asked;
   row.last_position_asked = row.owns_last_position;

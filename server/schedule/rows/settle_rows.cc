@@ -1,5 +1,6 @@
 #include "server/schedule/rows/settle_rows.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -44,6 +45,7 @@ class Settling {
   // all of them stand beside it.
   std::vector<int> Cheapest(int draft, int parent) {
     const std::vector<int> children = Draft(draft).children;
+    if (!Draft(draft).requested) Shorten(draft, parent);
     const int64_t kept = TokenLayersWithChildren(Draft(draft), parent);
     int64_t apart = 0;
     for (const int child : children) {
@@ -69,6 +71,26 @@ class Settling {
     Draft(draft) = alone;
     Draft(promotion->draft) = promotion->promoted;
     return {promotion->draft};
+  }
+
+  // Has nobody asked for the draft, it may be cheaper to end it where the last
+  // of other prompts leaves it: the rest is then computed for its own prompt's
+  // run alone.
+  void Shorten(int draft, int parent) {
+    RowDraft shorter = Draft(draft);
+    shorter.max_token_count = 0;
+    for (const int index : Draft(draft).children) {
+      const RowDraft& child = Draft(index);
+      if (child.prompt == shorter.prompt) continue;
+      shorter.max_token_count = std::max(
+          shorter.max_token_count, forest_.CommonPrefixOf(child, Draft(draft)));
+    }
+    if (shorter.max_token_count == 0) return;
+    GatherAsked(forest_, shorter);
+    if (TokenLayersWithChildren(shorter, parent) <
+        TokenLayersWithChildren(Draft(draft), parent)) {
+      Draft(draft) = std::move(shorter);
+    }
   }
 
   // The child that has least of its own in place of the draft, which stands
