@@ -18,11 +18,12 @@ void WaveKeys::FindTrees(const Wave& wave) {
   for (const auto* const rows : {&wave.rows(), &wave.waiting()}) {
     for (const ActiveRow& row : *rows) {
       Tree& of = trees_[KeyOf(tree, row.index)];
-      if (row.ask->cache != nullptr || row.ask->states != nullptr) continue;
-      of.end = std::max(of.end, row.end_position());
       if (tree.HasParent(row.index)) {
         of.first_branch = std::min(of.first_branch, row.first_position());
       }
+      const bool has_own =
+          row.ask->cache != nullptr || row.ask->states != nullptr;
+      if (!has_own) of.end = std::max(of.end, row.end_position());
     }
   }
 }

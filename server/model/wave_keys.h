@@ -65,11 +65,11 @@ class WaveKeys {
 
  private:
   struct Tree {
-    // Of the rows that have neither cache nor states: the first position of
-    // those with a parent, and after the last of all.
+    // The first position of a row that has a parent.
     int64_t first_branch = std::numeric_limits<int64_t>::max();
+    // After the last of rows that have neither cache nor states, and what they
+    // share; each layer fills it anew.
     int64_t end = 0;
-    // For them; each layer fills it anew.
     KeyTiles shared;
   };
 

@@ -4,8 +4,8 @@
 #define PHITAP_TESTS_UNIT_MODEL_DIFFERENCE_ROWS_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -78,34 +78,6 @@ Records Alone(const Phi3& model, const FamilyRun& run,
 // all of its rectangle and nothing else. Returns the number of tensors.
 int ExpectRow(const Records& shown, int row, const FamilyRun& run,
               const Records& alone);
-
-// Draws families. Runs differ in edits, or from some token on.
-class FamilyDraw {
- public:
-  FamilyDraw(const Phi3& model, const ForwardOptions& options, unsigned seed)
-      : model_(model), options_(options), random_(seed) {}
-
-  int64_t Draw(int64_t from, int64_t to) {
-    return from + static_cast<int64_t>(random_() % (to - from + 1));
-  }
-
-  // A run without a parent.
-  FamilyRun Root(int64_t token_count);
-  // A run below `parent`, which goes to the last layer.
-  FamilyRun Child(const FamilyRun& parent, int parent_row);
-  // The run asks for less of its rectangle: nobody's parent.
-  void AskForLess(FamilyRun& run);
-
- private:
-  PlaceEdit Edit(const FamilyRun& run);
-  void Edits(FamilyRun& run, int64_t most);
-  void Diverge(const FamilyRun& parent, FamilyRun& run);
-  void CutOut(const FamilyRun& parent, FamilyRun& run);
-
-  const Phi3& model_;
-  const ForwardOptions options_;
-  std::mt19937 random_;
-};
 
 }  // namespace phitap
 

@@ -1,7 +1,5 @@
 // Rows that compute only what differs from another row have the bits of the
 // whole run computed alone.
-#include "tests/unit/model/difference_rows.h"
-
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "server/base/dtype.h"
+#include "tests/unit/model/family_draw.h"
 
 namespace phitap {
 namespace {
@@ -34,31 +33,6 @@ class DifferenceRows
             100 * static_cast<int>(setting_.dtype) + setting_.thread_count)) {
     at::set_num_threads(setting_.thread_count);
     model_->MeasureRowRule();
-  }
-
-  // Some trees of runs, each below one of those before it.
-  static std::vector<FamilyRun> Forest(FamilyDraw& draw, int run_count) {
-    std::vector<FamilyRun> runs;
-    for (int i = 0; i < run_count; ++i) {
-      if (runs.empty() || draw.Draw(0, 5) == 0) {
-        runs.push_back(draw.Root(draw.Draw(1, 80)));
-      } else {
-        const int parent = static_cast<int>(draw.Draw(0, i - 1));
-        runs.push_back(draw.Child(runs[parent], parent));
-      }
-    }
-    return runs;
-  }
-
-  // Leaves ask for less.
-  static void Prune(FamilyDraw& draw, std::vector<FamilyRun>& runs) {
-    std::vector<bool> is_parent(runs.size());
-    for (const FamilyRun& run : runs) {
-      if (run.parent >= 0) is_parent[run.parent] = true;
-    }
-    for (size_t i = 0; i < runs.size(); ++i) {
-      if (!is_parent[i] && draw.Draw(0, 1) == 0) draw.AskForLess(runs[i]);
-    }
   }
 
   int Compare(const std::vector<FamilyRun>& runs,
@@ -89,8 +63,8 @@ TEST_P(DifferenceRows, HaveTheBitsOfTheWholeRunAlone) {
     FamilyDraw draw(*model_, options, seed_);
     int compared = 0;
     for (int i = 0; i < 3; ++i) {
-      std::vector<FamilyRun> runs = Forest(draw, 9);
-      Prune(draw, runs);
+      std::vector<FamilyRun> runs = draw.Forest(9, 80);
+      draw.Prune(runs);
       compared += Compare(runs, options);
     }
     EXPECT_GT(compared, 500);
@@ -116,14 +90,8 @@ TEST_P(DifferenceRows, GoOnFromWhatAnEarlierForwardLeft) {
                 3);
     }
     for (int wave = 0; wave < 3; ++wave) {
-      std::vector<FamilyRun> runs;
-      for (int i = 0; i < 6; ++i) {
-        const int parent = static_cast<int>(draw.Draw(-1, i - 1));
-        runs.push_back(
-            draw.Child(parent < 0 ? first[0] : runs[parent], parent));
-        if (parent < 0) runs.back().parent_states = &states;
-      }
-      Prune(draw, runs);
+      std::vector<FamilyRun> runs = draw.Below(first[0], states, 6);
+      draw.Prune(runs);
       EXPECT_GT(Compare(runs, options), 50);
     }
   }
