@@ -151,7 +151,7 @@ void AddLimitFlags(ServerConfig& config, std::deque<Flag>& flags) {
        "N",
        "Traces that wait; more are refused",
        {"256"},
-       Into(config.schedule.max_queued_requests, IntIn(1, kMaxCount))});
+       Into(config.schedule.queue.max_requests, IntIn(1, kMaxCount))});
   flags.push_back(
       {"--max-run-tokens",
        "N",

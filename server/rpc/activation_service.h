@@ -39,8 +39,9 @@ class ActivationService final : public CallbackActivationService {
  public:
   explicit ActivationService(const ServiceParts& parts)
       : parts_(parts),
-        uploads_(std::make_shared<ByteBudget>(parts.limits.max_upload_bytes,
-                                              "uploads")) {}
+        uploads_(std::make_shared<ByteBudget>(
+            ByteBudgetOptions{.limit_bytes = parts.limits.max_upload_bytes,
+                              .purpose = "uploads"})) {}
 
   grpc::ServerUnaryReactor* ListModels(
       grpc::CallbackServerContext* context,

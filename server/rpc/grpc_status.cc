@@ -1,10 +1,13 @@
 #include "server/rpc/grpc_status.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
 #include "server/base/field_error.h"
+#include "server/base/retry_hint.h"
 
 namespace phitap {
 namespace {
@@ -38,6 +41,11 @@ grpc::Status ToGrpc(const absl::Status& status,
   if (!field.empty() && field.size() <= kMaxFieldBytes &&
       std::all_of(field.begin(), field.end(), absl::ascii_isprint)) {
     context.AddTrailingMetadata(kFieldMetadata, field);
+  }
+  const std::optional<absl::Duration> retry_hint = RetryHintOf(status);
+  if (retry_hint.has_value()) {
+    context.AddTrailingMetadata(
+        kRetryMetadata, absl::StrCat(absl::ToInt64Milliseconds(*retry_hint)));
   }
   return ToGrpc(status);
 }

@@ -7,6 +7,7 @@
 #include "server/base/field_error.h"
 #include "server/base/status_macros.h"
 #include "server/observe/log.h"
+#include "server/rpc/caller.h"
 #include "server/rpc/grpc_status.h"
 #include "server/rpc/request_id.h"
 #include "server/rpc/request_plan.h"
@@ -82,6 +83,7 @@ absl::Status TraceReactor::Accept(const grpc::ByteBuffer& request) {
   ASSIGN_OR_RETURN(
       std::shared_ptr<ResultStream> stream,
       parts_.scheduler->Submit({.plan = planned.plan,
+                                .caller = CallerOf(context_),
                                 .deadline = deadline_,
                                 .wake =
                                     [weak = weak_from_this()] {

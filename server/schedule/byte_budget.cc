@@ -4,11 +4,24 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/base/status_macros.h"
 
 namespace phitap {
+namespace {
+
+ByteBudgetOptions WithDefaults(ByteBudgetOptions options) {
+  if (options.caller_limit_bytes == 0 ||
+      options.caller_limit_bytes > options.limit_bytes) {
+    options.caller_limit_bytes = options.limit_bytes;
+  }
+  return options;
+}
+
+}  // namespace
 
 ByteBudget::Reservation::Reservation(Reservation&& other) noexcept
     : budget_(std::exchange(other.budget_, nullptr)),
+      caller_(std::move(other.caller_)),
       bytes_(std::exchange(other.bytes_, 0)) {}
 
 ByteBudget::Reservation& ByteBudget::Reservation::operator=(
@@ -16,6 +29,7 @@ ByteBudget::Reservation& ByteBudget::Reservation::operator=(
   if (this != &other) {
     Release(bytes_);
     budget_ = std::exchange(other.budget_, nullptr);
+    caller_ = std::move(other.caller_);
     bytes_ = std::exchange(other.bytes_, 0);
   }
   return *this;
@@ -26,26 +40,52 @@ ByteBudget::Reservation::~Reservation() { Release(bytes_); }
 void ByteBudget::Reservation::Release(int64_t bytes) {
   const int64_t released = std::min(bytes, bytes_);
   bytes_ -= released;
-  if (budget_ != nullptr) budget_->GiveBack(released);
+  if (budget_ != nullptr) budget_->GiveBack(released, caller_);
 }
 
 ByteBudget::Reservation ByteBudget::Reservation::Split(int64_t bytes) {
   const int64_t taken = std::min(bytes, bytes_);
   bytes_ -= taken;
-  return Reservation(budget_, taken);
+  return Reservation(budget_, caller_, taken);
 }
 
-absl::StatusOr<ByteBudget::Reservation> ByteBudget::Reserve(int64_t bytes) {
+ByteBudget::ByteBudget(ByteBudgetOptions options)
+    : options_(WithDefaults(std::move(options))) {}
+
+absl::StatusOr<ByteBudget::Reservation> ByteBudget::Reserve(
+    int64_t bytes, const std::string& caller) {
   std::lock_guard lock(mutex_);
-  const int64_t free_bytes = limit_bytes_ - reserved_bytes_;
-  if (bytes > free_bytes) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "the request needs ", bytes, " bytes, and ", free_bytes, " of the ",
-        limit_bytes_, " that the server keeps for ", purpose_, " are free; ",
-        bytes > limit_bytes_ ? "ask for less" : "try again later"));
-  }
+  const auto account = callers_bytes_.find(caller);
+  RETURN_IF_ERROR(
+      CheckRoom(bytes, account == callers_bytes_.end() ? 0 : account->second));
   reserved_bytes_ += bytes;
-  return Reservation(this, bytes);
+  if (bytes > 0) callers_bytes_[caller] += bytes;
+  return Reservation(this, caller, bytes);
+}
+
+absl::Status ByteBudget::CheckRoom(int64_t bytes, int64_t callers_bytes) const {
+  const std::string needed =
+      absl::StrCat("the request needs ", bytes, " bytes");
+  const std::string kept =
+      absl::StrCat(" that the server keeps for ", options_.purpose);
+  if (bytes > options_.caller_limit_bytes) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        needed, ", and one caller gets at most ", options_.caller_limit_bytes,
+        " of the ", options_.limit_bytes, kept, "; ask for less"));
+  }
+  const int64_t free_bytes = options_.limit_bytes - reserved_bytes_;
+  if (bytes > free_bytes) {
+    return absl::UnavailableError(absl::StrCat(needed, ", and ", free_bytes,
+                                               " of the ", options_.limit_bytes,
+                                               kept, " are free"));
+  }
+  const int64_t callers_free = options_.caller_limit_bytes - callers_bytes;
+  if (bytes > callers_free) {
+    return absl::UnavailableError(absl::StrCat(
+        needed, ", and ", callers_free, " of the ", options_.caller_limit_bytes,
+        kept, " of one caller are free"));
+  }
+  return absl::OkStatus();
 }
 
 int64_t ByteBudget::reserved_bytes() const {
@@ -53,9 +93,13 @@ int64_t ByteBudget::reserved_bytes() const {
   return reserved_bytes_;
 }
 
-void ByteBudget::GiveBack(int64_t bytes) {
+void ByteBudget::GiveBack(int64_t bytes, const std::string& caller) {
+  if (bytes == 0) return;
   std::lock_guard lock(mutex_);
   reserved_bytes_ -= bytes;
+  const auto account = callers_bytes_.find(caller);
+  account->second -= bytes;
+  if (account->second == 0) callers_bytes_.erase(account);
 }
 
 }  // namespace phitap

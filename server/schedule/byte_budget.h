@@ -4,13 +4,23 @@
 #define PHITAP_SERVER_SCHEDULE_BYTE_BUDGET_H_
 
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 
 namespace phitap {
+
+struct ByteBudgetOptions {
+  // Of all callers.
+  int64_t limit_bytes = 0;
+  // Of one caller; 0 is all of limit_bytes.
+  int64_t caller_limit_bytes = 0;
+  // What the server keeps them for, e.g. "uploads", for errors.
+  std::string purpose;
+};
 
 // Thread-safe. Outlives its reservations.
 class ByteBudget {
@@ -31,30 +41,33 @@ class ByteBudget {
 
    private:
     friend class ByteBudget;
-    Reservation(ByteBudget* budget, int64_t bytes)
-        : budget_(budget), bytes_(bytes) {}
+    Reservation(ByteBudget* budget, std::string caller, int64_t bytes)
+        : budget_(budget), caller_(std::move(caller)), bytes_(bytes) {}
     ByteBudget* budget_ = nullptr;
+    std::string caller_;
     int64_t bytes_ = 0;
   };
 
-  // `purpose` is what the server keeps them for, e.g. "uploads", for errors.
-  ByteBudget(int64_t limit_bytes, absl::string_view purpose)
-      : limit_bytes_(limit_bytes), purpose_(purpose) {}
+  explicit ByteBudget(ByteBudgetOptions options);
   ByteBudget(const ByteBudget&) = delete;
   ByteBudget& operator=(const ByteBudget&) = delete;
 
-  // RESOURCE_EXHAUSTED, with what is needed and what is free, if `bytes` do
-  // not fit beside what is reserved.
-  absl::StatusOr<Reservation> Reserve(int64_t bytes);
+  // Both say what is needed and what there is. RESOURCE_EXHAUSTED if `bytes`
+  // can never fit; UNAVAILABLE if they do not fit beside what is reserved.
+  absl::StatusOr<Reservation> Reserve(int64_t bytes,
+                                      const std::string& caller = "");
   int64_t reserved_bytes() const;
 
  private:
-  void GiveBack(int64_t bytes);
+  // With mutex_ held.
+  absl::Status CheckRoom(int64_t bytes, int64_t callers_bytes) const;
+  void GiveBack(int64_t bytes, const std::string& caller);
 
-  const int64_t limit_bytes_;
-  const std::string purpose_;
-  mutable std::mutex mutex_;
-  int64_t reserved_bytes_ = 0;  // Guarded by mutex_.
+  const ByteBudgetOptions options_;
+  mutable std::mutex mutex_;  // Guards the next two.
+  int64_t reserved_bytes_ = 0;
+  // Of each caller that has any.
+  std::map<std::string, int64_t> callers_bytes_;
 };
 
 }  // namespace phitap

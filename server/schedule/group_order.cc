@@ -4,6 +4,16 @@
 #include <utility>
 
 namespace phitap {
+namespace {
+
+// Of the run's prompt; where the wave has others of its request, of what it
+// does not share with them.
+int64_t PromptTokens(const PlannedRun& run, int others) {
+  const auto token_count = static_cast<int64_t>(run.ids.size());
+  return others == 0 ? token_count : std::min(run.own_token_count, token_count);
+}
+
+}  // namespace
 
 GroupOrder::GroupOrder(std::shared_ptr<const TracePlan> plan)
     : plan_(std::move(plan)),
@@ -16,35 +26,57 @@ GroupOrder::GroupOrder(std::shared_ptr<const TracePlan> plan)
     for (int before : planned.after) followers_[before].push_back(group);
     awaited_counts_.push_back(static_cast<int>(planned.after.size()));
     live_runs_.push_back(planned.runs);
-    if (planned.after.empty()) ready_.push_back(group);
+    if (planned.after.empty()) MakeReady(group);
   }
 }
 
-int64_t GroupOrder::NextTokenCount() const {
-  const int group = ready_.front();
-  const std::vector<int>& runs = live_runs_[group];
-  if (generating_[group]) return static_cast<int64_t>(runs.size());
-  int64_t token_count = 0;
-  for (int run : runs) {
-    token_count += static_cast<int64_t>(plan_->runs[run].ids.size());
+PassPhase GroupOrder::PhaseOf(int group) const {
+  if (PlannedOf(group).gradient_pass >= 0) return PassPhase::kGradient;
+  return generating_[group] ? PassPhase::kToken : PassPhase::kPrompt;
+}
+
+void GroupOrder::MakeReady(int group) {
+  ready_[static_cast<int>(PhaseOf(group))].push_back(
+      {.group = group, .since = made_ready_count_++});
+}
+
+std::optional<PassPhase> GroupOrder::first_phase() const {
+  std::optional<PassPhase> first;
+  for (int i = 0; i < kPassPhaseCount; ++i) {
+    const auto phase = static_cast<PassPhase>(i);
+    if (!has_ready(phase)) continue;
+    if (!first.has_value() ||
+        ReadyOf(phase).front().since < ReadyOf(*first).front().since) {
+      first = phase;
+    }
   }
-  return token_count;
+  return first;
 }
 
-bool GroupOrder::NextIsGradient() const {
-  return PlannedOf(ready_.front()).gradient_pass >= 0;
+PassSize GroupOrder::NextSize(PassPhase phase, int others) const {
+  PassSize size;
+  for (int run : live_runs_[ReadyOf(phase).front().group]) {
+    const PlannedRun& planned = plan_->runs[run];
+    const int64_t tokens =
+        phase == PassPhase::kToken ? 1 : PromptTokens(planned, others);
+    size.tokens += tokens;
+    size.token_layers += tokens * std::max(planned.reach.layer_count, 1);
+    ++others;
+  }
+  return size;
 }
 
-GroupPass GroupOrder::TakeNext() {
-  const int group = ready_.front();
-  ready_.pop_front();
-  return {.group = group, .runs = live_runs_[group]};
+GroupPass GroupOrder::Take(PassPhase phase) {
+  std::deque<ReadyGroup>& ready = ready_[static_cast<int>(phase)];
+  const int group = ready.front().group;
+  ready.pop_front();
+  return {.group = group, .runs = live_runs_[group], .phase = phase};
 }
 
 void GroupOrder::GoOn(int group, std::vector<int> runs) {
   live_runs_[group] = std::move(runs);
   generating_[group] = true;
-  ready_.push_back(group);
+  MakeReady(group);
 }
 
 void GroupOrder::EndWell(int group) {
@@ -53,7 +85,7 @@ void GroupOrder::EndWell(int group) {
   for (int follower : followers_[group]) {
     // One that another group's failure has ended stays so.
     if (--awaited_counts_[follower] == 0 && !ended_[follower]) {
-      ready_.push_back(follower);
+      MakeReady(follower);
     }
   }
 }

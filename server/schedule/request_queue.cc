@@ -1,135 +1,148 @@
 #include "server/schedule/request_queue.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
-#include <utility>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 
 namespace phitap {
 namespace {
 
-// Whether a pass has to be the only one of its wave.
-bool NextGoesAlone(const AcceptedTrace& trace) {
-  return trace.plan->numerics == Numerics::kTransformers ||
-         trace.groups.NextIsGradient();
+// Token-layers: 512 tokens through 32 layers at a turn. A caller saves up at
+// most about a wave.
+constexpr DeficitRoundRobinOptions kTurns = {.quantum = int64_t{512} * 32,
+                                             .max_saved = int64_t{8192} * 32};
+
+RequestQueueLimits WithDefaults(RequestQueueLimits limits) {
+  if (limits.max_caller_requests == 0) {
+    limits.max_caller_requests = (limits.max_requests + 1) / 2;
+  }
+  return limits;
 }
-
-// Whether passes of `trace` may share a wave with those of `leader`.
-bool MayJoin(const AcceptedTrace& leader, const AcceptedTrace& trace) {
-  if (&leader == &trace) return true;
-  const TracePlan& a = *leader.plan;
-  const TracePlan& b = *trace.plan;
-  return !a.isolate && !b.isolate && a.numerics == b.numerics &&
-         a.attention == b.attention && a.model == b.model;
-}
-
-// Collects passes until nothing more fits.
-class WaveBuilder {
- public:
-  WaveBuilder(std::shared_ptr<AcceptedTrace> leader, int64_t max_tokens)
-      : leader_(std::move(leader)),
-        free_tokens_(max_tokens),
-        leader_goes_alone_(NextGoesAlone(*leader_)) {
-    Take(leader_);
-  }
-
-  // Whether `trace` had a pass that fits.
-  bool Offer(const std::shared_ptr<AcceptedTrace>& trace) {
-    if (leader_goes_alone_ || !trace->groups.has_ready() ||
-        NextGoesAlone(*trace) || !MayJoin(*leader_, *trace) ||
-        trace->groups.NextTokenCount() > free_tokens_) {
-      return false;
-    }
-    Take(trace);
-    return true;
-  }
-
-  Wave Build() && { return std::move(wave_); }
-
- private:
-  void Take(const std::shared_ptr<AcceptedTrace>& trace) {
-    free_tokens_ -= trace->groups.NextTokenCount();
-    trace->begun = true;
-    wave_.push_back({.trace = trace, .pass = trace->groups.TakeNext()});
-  }
-
-  const std::shared_ptr<AcceptedTrace> leader_;
-  int64_t free_tokens_;
-  const bool leader_goes_alone_;
-  Wave wave_;
-};
 
 }  // namespace
 
+RequestQueue::RequestQueue(RequestQueueLimits limits)
+    : limits_(WithDefaults(limits)), turns_(kTurns) {}
+
 absl::Status RequestQueue::Push(std::shared_ptr<AcceptedTrace> trace) {
-  if (size() >= max_requests_) DropOver();
-  if (size() >= max_requests_) {
+  if (!CheckRoom(trace->caller).ok()) DropOver();
+  absl::Status room = CheckRoom(trace->caller);
+  if (room.ok()) Insert(std::move(trace));
+  return room;
+}
+
+absl::Status RequestQueue::CheckRoom(const std::string& caller) const {
+  if (size() >= limits_.max_requests) {
     return absl::UnavailableError(
         absl::StrCat("the queue is full: ", size(), " of at most ",
-                     max_requests_, " requests are waiting; try again later"));
+                     limits_.max_requests, " requests are waiting"));
   }
-  traces_.push_back(std::move(trace));
+  if (CountOf(caller) >= limits_.max_caller_requests) {
+    return absl::UnavailableError(absl::StrCat(
+        "the queue holds ", CountOf(caller), " of at most ",
+        limits_.max_caller_requests, " waiting requests of one caller"));
+  }
   return absl::OkStatus();
 }
 
-Wave RequestQueue::TakeWave(int64_t max_tokens) {
-  if (traces_.empty()) return {};
-  WaveBuilder builder(traces_.front(), max_tokens);
-  // The leader has had its turn of the first round. Who has nothing that fits
-  // once, has nothing that fits later: there is less room then.
-  std::vector<std::shared_ptr<AcceptedTrace>> joining(traces_.begin() + 1,
-                                                      traces_.end());
-  joining.push_back(traces_.front());
-  while (!joining.empty()) {
-    std::erase_if(joining,
-                  [&](const auto& trace) { return !builder.Offer(trace); });
-  }
-  Wave wave = std::move(builder).Build();
+void RequestQueue::Insert(std::shared_ptr<AcceptedTrace> trace) {
+  turns_.Join(trace->caller);
+  CallersTraces& traces = callers_[trace->caller];
+  InsertByPriority(std::move(trace), traces);
+}
 
-  std::erase_if(traces_,
-                [](const auto& trace) { return !trace->groups.has_ready(); });
-  std::stable_partition(traces_.begin(), traces_.end(), [&](const auto& trace) {
-    return std::none_of(wave.begin(), wave.end(),
-                        [&](const WaveEntry& e) { return e.trace == trace; });
-  });
+GatheredWave RequestQueue::TakeWave(const WaveLimits& limits) {
+  WaveBuilder builder(limits);
+  for (const auto& [caller, traces] : callers_) builder.Offer(caller, traces);
+  const auto cost_of = [&](const std::string& caller) {
+    return builder.CostOf(caller);
+  };
+  while (const std::optional<std::string> caller = turns_.Next(cost_of)) {
+    turns_.Charge(*caller, *builder.CostOf(*caller));
+    builder.Take(*caller);
+  }
+  GatheredWave wave = std::move(builder).Build();
+  if (wave.empty()) return wave;
+
+  for (const WaveEntry& entry : wave.entries) {
+    // Where it had several passes taken, it moves several times.
+    std::erase(callers_[entry.trace->caller], entry.trace);
+    if (entry.trace->groups.has_ready()) Insert(entry.trace);
+  }
+  LeaveEmpty();
+  turns_.EndTurn();
   return wave;
 }
 
-void RequestQueue::PutBack(const Wave& wave) {
-  for (const WaveEntry& entry : wave) {
+void RequestQueue::PutBack(const GatheredWave& wave) {
+  for (const WaveEntry& entry : wave.entries) {
     if (!entry.trace->groups.has_ready() || entry.trace->stream->over() ||
         Holds(*entry.trace)) {
       continue;
     }
-    traces_.push_back(entry.trace);
+    Insert(entry.trace);
   }
 }
 
 void RequestQueue::DropOver() {
-  const auto over =
-      std::stable_partition(traces_.begin(), traces_.end(),
-                            [](const std::shared_ptr<AcceptedTrace>& trace) {
-                              trace->stream->FailIfExpired();
-                              return !trace->stream->over();
-                            });
-  dropped_.insert(dropped_.end(), std::make_move_iterator(over),
-                  std::make_move_iterator(traces_.end()));
-  traces_.erase(over, traces_.end());
+  for (auto& [caller, traces] : callers_) {
+    const auto over =
+        std::stable_partition(traces.begin(), traces.end(),
+                              [](const std::shared_ptr<AcceptedTrace>& trace) {
+                                trace->stream->FailIfExpired();
+                                return !trace->stream->over();
+                              });
+    dropped_.insert(dropped_.end(), std::make_move_iterator(over),
+                    std::make_move_iterator(traces.end()));
+    traces.erase(over, traces.end());
+  }
+  LeaveEmpty();
 }
 
-bool RequestQueue::Holds(const AcceptedTrace& trace) const {
-  return std::any_of(traces_.begin(), traces_.end(), [&](const auto& queued) {
-    return queued.get() == &trace;
+void RequestQueue::LeaveEmpty() {
+  std::erase_if(callers_, [this](const auto& entry) {
+    if (!entry.second.empty()) return false;
+    turns_.Leave(entry.first);
+    return true;
   });
 }
 
+int RequestQueue::size() const {
+  size_t count = 0;
+  for (const auto& [caller, traces] : callers_) count += traces.size();
+  return static_cast<int>(count);
+}
+
+int RequestQueue::CountOf(const std::string& caller) const {
+  const auto found = callers_.find(caller);
+  return found == callers_.end() ? 0 : static_cast<int>(found->second.size());
+}
+
+bool RequestQueue::Holds(const AcceptedTrace& trace) const {
+  const auto found = callers_.find(trace.caller);
+  return found != callers_.end() &&
+         std::any_of(
+             found->second.begin(), found->second.end(),
+             [&](const auto& queued) { return queued.get() == &trace; });
+}
+
 void RequestQueue::TellPositions(int running) const {
+  const std::vector<std::string> callers = turns_.InTurn();
   int ahead = running;
-  for (const std::shared_ptr<AcceptedTrace>& trace : traces_) {
-    // A request that has begun stays at 0.
-    if (!trace->begun) trace->stream->SetQueuePosition(ahead);
-    ++ahead;
+  const auto waiting = static_cast<size_t>(size());
+  size_t told = 0;
+  for (size_t round = 0; told < waiting; ++round) {
+    for (const std::string& caller : callers) {
+      const CallersTraces& traces = callers_.at(caller);
+      if (round >= traces.size()) continue;
+      // A request that has begun stays at 0.
+      if (!traces[round]->begun) traces[round]->stream->SetQueuePosition(ahead);
+      ++ahead;
+      ++told;
+    }
   }
 }
 

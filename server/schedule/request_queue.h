@@ -4,69 +4,46 @@
 #ifndef PHITAP_SERVER_SCHEDULE_REQUEST_QUEUE_H_
 #define PHITAP_SERVER_SCHEDULE_REQUEST_QUEUE_H_
 
-#include <cstdint>
-#include <deque>
+#include <map>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/time/time.h"
-#include "server/plan/executor.h"
-#include "server/plan/trace_plan.h"
-#include "server/schedule/byte_budget.h"
-#include "server/schedule/group_order.h"
-#include "server/schedule/result_stream.h"
+#include "server/schedule/accepted_trace.h"
+#include "server/schedule/deficit_round_robin.h"
+#include "server/schedule/wave_builder.h"
 
 namespace phitap {
 
-// A request on its way through the scheduler. But for `begun`, the compute
-// thread's once it has been accepted; destroyed on that thread, where the
-// memory must be freed.
-struct AcceptedTrace {
-  explicit AcceptedTrace(std::shared_ptr<const TracePlan> accepted)
-      : plan(std::move(accepted)), groups(plan) {}
-
-  const std::shared_ptr<const TracePlan> plan;
-  std::shared_ptr<ResultStream> stream;
-  absl::Time accepted_at;
-  // Whether a pass of it has been taken.
-  bool begun = false;
-  // When its first wave began.
-  absl::Time started_at = absl::InfiniteFuture();
-  absl::Duration compute_time;
-  GroupOrder groups;
-  // The plan's working bytes, for as long as `memory` lives.
-  ByteBudget::Reservation working_bytes;
-  std::shared_ptr<TraceMemory> memory;
+struct RequestQueueLimits {
+  int max_requests = 256;
+  // Of one caller; 0 is half of max_requests.
+  int max_caller_requests = 0;
 };
 
-struct WaveEntry {
-  std::shared_ptr<AcceptedTrace> trace;
-  GroupPass pass;
-};
-using Wave = std::vector<WaveEntry>;
-
-// Bounded. Thread-compatible.
+// Bounded. Callers have equal shares of what is computed (by token-layers: see
+// DeficitRoundRobin); a caller's requests go by priority, and take turns within
+// one. Thread-compatible.
 class RequestQueue {
  public:
-  explicit RequestQueue(int max_requests) : max_requests_(max_requests) {}
+  explicit RequestQueue(RequestQueueLimits limits);
 
-  // UNAVAILABLE, with how many are queued and the bound, if it is full.
+  // UNAVAILABLE, with how many are queued and the bound, if it is full or holds
+  // as many of the caller as it may.
   absl::Status Push(std::shared_ptr<AcceptedTrace> trace);
 
-  // Takes the group passes of the next wave: of one model, numerics and
-  // attention, at most `max_tokens` tokens (a larger pass goes alone). The
-  // request that waited longest leads; the others join pass by pass in turn.
-  // Passes in kTransformers and gradients go alone; those of an `isolate`
-  // request only with their own kind. A request that took part goes behind
-  // those that did not, so each leads soon; one of which nothing is ready any
-  // more is no longer queued. Empty if nothing is queued.
-  Wave TakeWave(int64_t max_tokens);
+  // Takes the passes of the next wave: see WaveBuilder. The caller whose turn
+  // it is leads, and the next wave has another leader if there is one. A
+  // request that took part goes behind those of its priority that did not; one
+  // of which nothing is ready any more is no longer queued. Empty if nothing
+  // that is queued fits.
+  GatheredWave TakeWave(const WaveLimits& limits);
 
   // Queues the wave's requests of which something is ready again, behind those
   // that wait, unless they are over. They have been accepted: never refuses.
-  void PutBack(const Wave& wave);
+  void PutBack(const GatheredWave& wave);
 
   // Removes the requests whose stream is over or past its deadline.
   void DropOver();
@@ -75,16 +52,24 @@ class RequestQueue {
     return std::exchange(dropped_, {});
   }
 
-  int size() const { return static_cast<int>(traces_.size()); }
+  int size() const;
   bool Holds(const AcceptedTrace& trace) const;
   // Tells each request how many are ahead of it: `running` and those before
-  // it in the queue.
+  // it if the callers took turns request by request.
   void TellPositions(int running) const;
 
  private:
-  const int max_requests_;
-  // Something of each is ready.
-  std::deque<std::shared_ptr<AcceptedTrace>> traces_;
+  void Insert(std::shared_ptr<AcceptedTrace> trace);
+  int CountOf(const std::string& caller) const;
+  absl::Status CheckRoom(const std::string& caller) const;
+  // Callers of which nothing is queued wait no more.
+  void LeaveEmpty();
+
+  const RequestQueueLimits limits_;
+  // Something of each is ready; no caller without one.
+  std::map<std::string, CallersTraces> callers_;
+  // The callers.
+  DeficitRoundRobin turns_;
   std::vector<std::shared_ptr<AcceptedTrace>> dropped_;
 };
 

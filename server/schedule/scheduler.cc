@@ -1,49 +1,29 @@
 #include "server/schedule/scheduler.h"
 
-#include <algorithm>
 #include <future>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
-#include "absl/types/span.h"
+#include "server/base/retry_hint.h"
 #include "server/base/status_macros.h"
-#include "server/schedule/settle_pass.h"
 
 namespace phitap {
 namespace {
 
+SchedulerOptions WithDefaults(SchedulerOptions options) {
+  if (options.max_caller_bytes == 0) {
+    options.max_caller_bytes = options.max_undelivered_bytes / 2;
+  }
+  return options;
+}
+
 // Each request of the wave once.
-std::set<AcceptedTrace*> TracesOf(const Wave& wave) {
-  std::set<AcceptedTrace*> traces;
-  for (const WaveEntry& entry : wave) traces.insert(entry.trace.get());
+std::set<const AcceptedTrace*> TracesOf(const GatheredWave& wave) {
+  std::set<const AcceptedTrace*> traces;
+  for (const WaveEntry& entry : wave.entries) traces.insert(entry.trace.get());
   return traces;
-}
-
-std::vector<WaveRun> RunsOf(const Wave& wave) {
-  std::vector<WaveRun> runs;
-  for (const WaveEntry& entry : wave) {
-    const AcceptedTrace& trace = *entry.trace;
-    for (int run : entry.pass.runs) {
-      runs.push_back({.plan = trace.plan,
-                      .run = run,
-                      .sink = trace.stream,
-                      .memory = trace.memory,
-                      .gradient_pass =
-                          trace.plan->groups[entry.pass.group].gradient_pass});
-    }
-  }
-  return runs;
-}
-
-// Tells the requests that they begin, at `now`.
-void Begin(const std::set<AcceptedTrace*>& traces, absl::Time now,
-           Executor& executor) {
-  for (AcceptedTrace* trace : traces) {
-    if (trace->started_at != absl::InfiniteFuture()) continue;
-    trace->started_at = now;
-    trace->memory = executor.Begin(trace->plan);
-  }
 }
 
 }  // namespace
@@ -65,22 +45,42 @@ absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Start(
 }
 
 Scheduler::Scheduler(SchedulerOptions options)
-    : options_(options),
-      budget_(options.max_undelivered_bytes,
-              "answers and what is computed for them"),
-      queue_(options.max_queued_requests) {}
+    : options_(WithDefaults(options)),
+      budget_({.limit_bytes = options_.max_undelivered_bytes,
+               .caller_limit_bytes = options_.max_caller_bytes,
+               .purpose = "answers and what is computed for them"}),
+      queue_(options_.queue) {}
 
 Scheduler::~Scheduler() { Drain(); }
 
 absl::StatusOr<std::shared_ptr<ResultStream>> Scheduler::Submit(
     Submission submission) {
+  absl::StatusOr<std::shared_ptr<AcceptedTrace>> trace =
+      Admit(std::move(submission));
+  if (!trace.ok()) return WithRetryHint(trace.status(), pace_.hint());
+  std::shared_ptr<ResultStream> stream = (*trace)->stream;
+  {
+    std::lock_guard lock(mutex_);
+    if (stopping_) return absl::UnavailableError("the server is stopping");
+    const absl::Status pushed = queue_.Push(*std::move(trace));
+    if (!pushed.ok()) return WithRetryHint(pushed, pace_.hint());
+    queue_.TellPositions(CountRunning());
+  }
+  work_.notify_one();
+  return stream;
+}
+
+absl::StatusOr<std::shared_ptr<AcceptedTrace>> Scheduler::Admit(
+    Submission submission) {
   const TracePlan& plan = *submission.plan;
-  ASSIGN_OR_RETURN(ByteBudget::Reservation reservation,
-                   budget_.Reserve(plan.size_bytes + plan.working_bytes));
+  ASSIGN_OR_RETURN(
+      ByteBudget::Reservation reservation,
+      budget_.Reserve(plan.size_bytes + plan.working_bytes, submission.caller));
   auto trace = std::make_shared<AcceptedTrace>(submission.plan);
   if (!trace->groups.has_ready()) {
     return absl::InternalError("the plan has no group to begin with");
   }
+  trace->caller = std::move(submission.caller);
   trace->accepted_at = options_.clock->Now();
   trace->working_bytes = reservation.Split(plan.working_bytes);
   trace->stream = std::make_shared<ResultStream>(
@@ -90,15 +90,7 @@ absl::StatusOr<std::shared_ptr<ResultStream>> Scheduler::Submit(
                           .wake = std::move(submission.wake),
                           .keep = std::move(submission.keep),
                           .reservation = std::move(reservation)});
-  std::shared_ptr<ResultStream> stream = trace->stream;
-  {
-    std::lock_guard lock(mutex_);
-    if (stopping_) return absl::UnavailableError("the server is stopping");
-    RETURN_IF_ERROR(queue_.Push(std::move(trace)));
-    queue_.TellPositions(running_);
-  }
-  work_.notify_one();
-  return stream;
+  return trace;
 }
 
 void Scheduler::StopAccepting() {
@@ -119,72 +111,81 @@ int Scheduler::queued_requests() const {
   return queue_.size();
 }
 
+int Scheduler::CountRunning() const {
+  int count = 0;
+  for (const auto& [trace, waves] : under_way_) {
+    if (!queue_.Holds(*trace)) ++count;
+  }
+  return count;
+}
+
 void Scheduler::Serve(ExecutorMap executors) {
-  for (Wave wave = AwaitWave({}); !wave.empty();
-       wave = AwaitWave(std::move(wave))) {
-    RunWave(wave, *executors.at(wave.front().trace->plan->model));
+  RowPlanner rows(
+      {.max_root_bytes = options_.max_root_bytes,
+       .sharing = options_.sharing,
+       .root_bytes = [&](const std::string& model, int layers, int64_t tokens) {
+         return executors.at(model)->RootBytes(layers, tokens);
+       }});
+  const auto start = [&](GatheredWave wave) {
+    const std::string& model = wave.entries.front().trace->plan->model;
+    const WaveParts parts = {.executor = executors.at(model).get(),
+                             .rows = &rows,
+                             .clock = options_.clock,
+                             .pace = &pace_};
+    return std::make_unique<WaveUnderWay>(std::move(wave), parts);
+  };
+  WaveStack waves({.max_tokens = options_.max_wave_tokens,
+                   .max_workspace_bytes = options_.max_wave_bytes});
+  while (!waves.empty() || AwaitWork()) {
+    MakeStep(waves, start);
+    for (const ForgottenRoot& forgotten : rows.TakeForgotten()) {
+      executors.at(forgotten.model)->ForgetRoot(forgotten.root);
+    }
   }
 }
 
-Wave Scheduler::AwaitWave(Wave done) {
+void Scheduler::MakeStep(WaveStack& waves, const StartWave& start) {
+  for (std::unique_ptr<WaveUnderWay>& given_up : waves.DropOver()) {
+    PutBack(std::move(given_up));
+  }
+  if (const std::optional<WaveLimits> room = waves.Room()) {
+    GatheredWave wave = TakeWave(*room);
+    if (!wave.empty()) waves.Push(start(std::move(wave)));
+  }
+  if (waves.empty()) return;
+  if (std::unique_ptr<WaveUnderWay> ended = waves.Step()) {
+    PutBack(std::move(ended));
+  }
+}
+
+bool Scheduler::AwaitWork() {
+  std::unique_lock lock(mutex_);
+  work_.wait(lock, [&] { return queue_.size() > 0 || stopping_; });
+  return queue_.size() > 0;
+}
+
+GatheredWave Scheduler::TakeWave(const WaveLimits& room) {
   // Freed without the lock: it may be much.
   std::vector<std::shared_ptr<AcceptedTrace>> dropped;
-  std::unique_lock lock(mutex_);
-  running_ = 0;
-  queue_.PutBack(done);
-  for (;;) {
-    Wave wave = TakeWave(dropped);
-    lock.unlock();
-    done.clear();
-    dropped.clear();
-    if (!wave.empty()) return wave;
-    lock.lock();
-    if (queue_.size() > 0) continue;
-    if (stopping_) return {};
-    work_.wait(lock);
-  }
-}
-
-Wave Scheduler::TakeWave(std::vector<std::shared_ptr<AcceptedTrace>>& dropped) {
+  std::lock_guard lock(mutex_);
   queue_.DropOver();
   dropped = queue_.TakeDropped();
-  Wave wave = queue_.TakeWave(options_.max_wave_tokens);
-  for (AcceptedTrace* trace : TracesOf(wave)) {
-    if (!queue_.Holds(*trace)) ++running_;
+  GatheredWave wave = queue_.TakeWave(room);
+  for (const AcceptedTrace* trace : TracesOf(wave)) {
+    ++under_way_[trace];
     trace->stream->SetQueuePosition(0);
   }
-  queue_.TellPositions(running_);
+  if (!wave.empty()) queue_.TellPositions(CountRunning());
   return wave;
 }
 
-void Scheduler::RunWave(const Wave& wave, Executor& executor) {
-  const std::set<AcceptedTrace*> traces = TracesOf(wave);
-  const absl::Time started_at = options_.clock->Now();
-  Begin(traces, started_at, executor);
-  const std::unique_ptr<RunningWave> running =
-      executor.Start({.runs = RunsOf(wave)});
-  while (running->Step()) {
+void Scheduler::PutBack(std::unique_ptr<WaveUnderWay> ended) {
+  std::lock_guard lock(mutex_);
+  for (const AcceptedTrace* trace : TracesOf(ended->wave())) {
+    const auto found = under_way_.find(trace);
+    if (--found->second == 0) under_way_.erase(found);
   }
-  const std::vector<RowOutcome> outcomes = running->Finish();
-  const absl::Duration compute_time = options_.clock->Now() - started_at;
-  for (AcceptedTrace* trace : traces) {
-    trace->compute_time += compute_time;
-    // Rows that were dropped at the deadline say CANCELLED; this says why.
-    trace->stream->FailIfExpired();
-  }
-  absl::Span<const RowOutcome> left = outcomes;
-  for (const WaveEntry& entry : wave) {
-    SettlePass(entry.pass, left.subspan(0, entry.pass.runs.size()),
-               *entry.trace);
-    left.remove_prefix(entry.pass.runs.size());
-  }
-  for (AcceptedTrace* trace : traces) {
-    if (!trace->groups.all_ended()) continue;
-    trace->memory.reset();
-    trace->working_bytes = {};
-    trace->stream->Finish(trace->started_at - trace->accepted_at,
-                          trace->compute_time);
-  }
+  queue_.PutBack(ended->wave());
 }
 
 }  // namespace phitap

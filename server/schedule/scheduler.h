@@ -22,17 +22,28 @@
 #include "server/schedule/byte_budget.h"
 #include "server/schedule/request_queue.h"
 #include "server/schedule/result_stream.h"
+#include "server/schedule/retry_pace.h"
+#include "server/schedule/rows/row_planner.h"
+#include "server/schedule/wave_builder.h"
+#include "server/schedule/wave_stack.h"
+#include "server/schedule/wave_under_way.h"
 
 namespace phitap {
 
 struct SchedulerOptions {
   // Tokens of a wave.
   int64_t max_wave_tokens = 8192;
-  // Requests that wait.
-  int max_queued_requests = 256;
+  // Bytes that the waves under way work in.
+  int64_t max_wave_bytes = int64_t{8} << 30;
+  RequestQueueLimits queue;
   // Bytes of answers that are queued, computed or not yet sent, and of what
   // requests hold while they are computed (TracePlan::working_bytes).
   int64_t max_undelivered_bytes = int64_t{16} << 30;
+  // Of one caller; 0 is half of them.
+  int64_t max_caller_bytes = 0;
+  // Of rows that are kept for later waves.
+  int64_t max_root_bytes = int64_t{2} << 30;
+  CallerSharing sharing = CallerSharing::kWithinCaller;
   // Outlives the scheduler.
   const Clock* clock = nullptr;
 };
@@ -65,9 +76,9 @@ class Scheduler {
 
   // Accepts a request: it will end in TraceFinished or TraceFailed. The wake
   // may be called before this returns only if the stream has been pulled.
-  // UNAVAILABLE if the queue is full or the server is stopping;
-  // RESOURCE_EXHAUSTED if the request's bytes do not fit beside those of
-  // others.
+  // RESOURCE_EXHAUSTED if the request's bytes can never fit; UNAVAILABLE, with
+  // a hint when to try again (see RetryHintOf), if they do not fit beside those
+  // of others or the queue is full; UNAVAILABLE if the server is stopping.
   absl::StatusOr<std::shared_ptr<ResultStream>> Submit(Submission submission);
 
   // Refuses requests from now on. What was accepted goes on.
@@ -81,23 +92,31 @@ class Scheduler {
  private:
   explicit Scheduler(SchedulerOptions options);
 
-  // The compute thread: load, then waves until drained.
+  absl::StatusOr<std::shared_ptr<AcceptedTrace>> Admit(Submission submission);
+
+  // The compute thread: waves until drained.
   void Serve(ExecutorMap executors);
-  // Queues again what of `done` goes on, then blocks for work. Empty once
-  // stopped and nothing is queued.
-  Wave AwaitWave(Wave done);
-  // What AwaitWave does, with mutex_ held; the requests that it drops are to be
-  // destroyed without it.
-  Wave TakeWave(std::vector<std::shared_ptr<AcceptedTrace>>& dropped);
-  void RunWave(const Wave& wave, Executor& executor);
+  using StartWave = std::function<std::unique_ptr<WaveUnderWay>(GatheredWave)>;
+  // One step of a wave, of a new one if it is time for one.
+  void MakeStep(WaveStack& waves, const StartWave& start);
+  // Requests in waves under way of which nothing is queued. With mutex_ held.
+  int CountRunning() const;
+  // Blocks until there is something to compute; false once the server is
+  // stopping and there is not.
+  bool AwaitWork();
+  // The next wave within `room`; empty if nothing that is queued fits.
+  GatheredWave TakeWave(const WaveLimits& room);
+  // The wave has ended: queues again what of it goes on.
+  void PutBack(std::unique_ptr<WaveUnderWay> ended);
 
   const SchedulerOptions options_;
   ByteBudget budget_;
+  RetryPace pace_;
 
   mutable std::mutex mutex_;  // Guards the next three.
   RequestQueue queue_;
-  // Requests in the wave that runs, without those that are queued as well.
-  int running_ = 0;
+  // Of each request that has passes in waves under way: in how many.
+  std::map<const AcceptedTrace*, int> under_way_;
   bool stopping_ = false;
   std::condition_variable work_;
 

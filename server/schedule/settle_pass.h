@@ -5,8 +5,8 @@
 
 #include "absl/types/span.h"
 #include "server/plan/executor.h"
+#include "server/schedule/accepted_trace.h"
 #include "server/schedule/group_order.h"
-#include "server/schedule/request_queue.h"
 
 namespace phitap {
 

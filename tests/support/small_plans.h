@@ -26,6 +26,10 @@ struct SmallPlan {
   // Not 0: every run generates at most so many tokens.
   int max_tokens = 0;
   int64_t working_bytes = 0;
+  int layer_count = 2;
+  int priority = 0;
+  // Not 0: of each run.
+  int64_t own_token_count = 0;
 };
 
 inline std::shared_ptr<const TracePlan> MakePlan(const SmallPlan& small) {
@@ -34,13 +38,16 @@ inline std::shared_ptr<const TracePlan> MakePlan(const SmallPlan& small) {
   plan->numerics = small.numerics;
   plan->attention = small.attention;
   plan->isolate = small.isolate;
+  plan->priority = small.priority;
   plan->report_progress = small.report_progress;
   for (size_t run = 0; run < small.tokens_of_runs.size(); ++run) {
     const int64_t tokens = small.tokens_of_runs[run];
     plan->runs.push_back({.label = absl::StrCat(run),
                           .ids = std::vector<int32_t>(tokens, 1),
                           .position_ids = std::vector<int64_t>(tokens, 0),
-                          .reach = {.layer_count = 2}});
+                          .reach = {.layer_count = small.layer_count}});
+    plan->runs.back().own_token_count =
+        small.own_token_count > 0 ? small.own_token_count : tokens;
     if (small.max_tokens > 0) {
       plan->runs.back().generation =
           PlannedGeneration{.max_tokens = small.max_tokens};
@@ -56,8 +63,8 @@ inline std::shared_ptr<const TracePlan> MakePlan(const SmallPlan& small) {
                              .dimension_names = {"seq"},
                              .size_bytes = tokens * 4});
     plan->size_bytes += tokens * 4;
-    plan->token_layers += tokens * 2;
-    plan->token_layers_full_depth += tokens * 2;
+    plan->token_layers += tokens * small.layer_count;
+    plan->token_layers_full_depth += tokens * small.layer_count;
   }
   for (const RunGroup& group : small.groups) {
     plan->groups.push_back(group);

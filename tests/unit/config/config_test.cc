@@ -98,7 +98,7 @@ TEST(ServerConfig, TakesEveryFlag) {
   EXPECT_EQ(config.log.level, LogLevel::kDebug);
   EXPECT_EQ(config.log.format, LogFormat::kJson);
   EXPECT_EQ(config.schedule.max_wave_tokens, 100);
-  EXPECT_EQ(config.schedule.max_queued_requests, 7);
+  EXPECT_EQ(config.schedule.queue.max_requests, 7);
   EXPECT_EQ(config.limits.plan.max_run_tokens, 50);
   EXPECT_EQ(config.rpc.max_request_bytes, 1 << 20);
   EXPECT_EQ(config.limits.plan.max_response_bytes, 2560);

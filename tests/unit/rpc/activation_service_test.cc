@@ -195,36 +195,6 @@ TEST(ActivationService, EndsAStreamWhoseReaderTakesNothing) {
   EXPECT_FALSE(call.summary.has_value());
 }
 
-TEST(ActivationService, RefusesWhenTheQueueIsFull) {
-  PuppetServer server({.schedule = {.max_queued_requests = 1}});
-  TraceCall running(server, LayerOutputs({3}));
-  server.stage().Await();
-  TraceCall queued(server, LayerOutputs({3}));
-  queued.ReadUpTo(v1::TraceResponse::kHeader);
-  TraceCall refused(server, LayerOutputs({3}));
-  const grpc::Status status = refused.Finish();
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
-  EXPECT_THAT(status.error_message(), HasSubstr("1 of at most 1"));
-  server.stage().RunFreely();
-  EXPECT_TRUE(running.Finish().ok());
-  EXPECT_TRUE(queued.Finish().ok());
-}
-
-TEST(ActivationService, RefusesAnswersThatDoNotFitBesideTheUndelivered) {
-  PuppetServer server({.schedule = {.max_undelivered_bytes = 100'000}});
-  TraceCall running(server, LayerOutputs({10}));  // 81,920 bytes.
-  server.stage().Await();
-  TraceCall refused(server, LayerOutputs({10}));
-  const grpc::Status status = refused.Finish();
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_THAT(status.error_message(), ::testing::AllOf(HasSubstr("needs 81920"),
-                                                       HasSubstr("18080 of")));
-  server.stage().RunFreely();
-  EXPECT_TRUE(running.Finish().ok());
-  TraceCall next(server, LayerOutputs({10}));
-  EXPECT_TRUE(next.Finish().ok());
-}
-
 TEST(ActivationService, RefusesWhileItStopsAndFinishesWhatItAccepted) {
   PuppetServer server;
   TraceCall running(server, LayerOutputs({3}));

@@ -54,8 +54,8 @@ class TensorUploadTest : public ::testing::Test {
   ManualClock clock_;
   std::unique_ptr<NamedTensors> tensors_ =
       *NamedTensors::Open({.max_bytes = 1000, .clock = &clock_});
-  std::shared_ptr<ByteBudget> budget_ =
-      std::make_shared<ByteBudget>(100, "uploads");
+  std::shared_ptr<ByteBudget> budget_ = std::make_shared<ByteBudget>(
+      ByteBudgetOptions{.limit_bytes = 100, .purpose = "uploads"});
 };
 
 TEST_F(TensorUploadTest, KeepsATensorOnceItIsComplete) {
@@ -92,7 +92,7 @@ TEST_F(TensorUploadTest, HoldsTheBytesOfUploadsUnderWay) {
   Messages larger = Upload();
   larger[0].mutable_header()->set_shape(0, 7);
   EXPECT_THAT(Send(larger),
-              StatusIs(Code::kResourceExhausted,
+              StatusIs(Code::kUnavailable,
                        AllOf(HasSubstr("needs 84"), HasSubstr("uploads"))));
 }
 

@@ -61,7 +61,7 @@ class TraceMessagesTest : public ::testing::Test {
     return responses;
   }
 
-  ByteBudget budget_{16 << 20, "answers"};
+  ByteBudget budget_{{.limit_bytes = 16 << 20, .purpose = "answers"}};
   ManualClock clock_;
   ServedModel model_ = {.name = "tiny",
                         .spec = {.num_layers = 2, .max_positions = 64},

@@ -53,7 +53,7 @@ class ResultStreamTest : public ::testing::Test {
   }
 
   ManualClock clock_;
-  ByteBudget budget_{1 << 20, "answers"};
+  ByteBudget budget_{{.limit_bytes = 1 << 20, .purpose = "answers"}};
   std::unique_ptr<ResultStream> stream_;
   int wakes_ = 0;
   std::map<std::string, HostTensor> kept_;
@@ -317,36 +317,6 @@ TEST_F(ResultStreamTest, FailsARunWhoseTensorCannotBeKept) {
   EXPECT_TRUE(stream_->Cancelled(1));
   stream_->EndRun(1, absl::OkStatus());
   EXPECT_EQ(stream_->StatusOf(1), absl::ResourceExhaustedError("full"));
-}
-
-TEST(ByteBudget, SplitsAReservation) {
-  ByteBudget budget(100, "answers");
-  std::optional<ByteBudget::Reservation> whole = *budget.Reserve(60);
-  ByteBudget::Reservation part = whole->Split(25);
-  EXPECT_EQ(part.bytes(), 25);
-  EXPECT_EQ(whole->bytes(), 35);
-  whole.reset();
-  EXPECT_EQ(budget.reserved_bytes(), 25);
-}
-
-TEST(ByteBudget, SaysWhatIsNeededAndWhatIsFree) {
-  ByteBudget budget(100, "answers");
-  absl::StatusOr<ByteBudget::Reservation> first = budget.Reserve(60);
-  ASSERT_TRUE(first.ok());
-  const absl::Status status = budget.Reserve(50).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(
-      std::string(status.message()),
-      ::testing::AllOf(HasSubstr("needs 50 bytes"), HasSubstr("40 of the 100"),
-                       HasSubstr("try again later")));
-  first->Release(60);
-  EXPECT_TRUE(budget.Reserve(50).ok());
-}
-
-TEST(ByteBudget, SaysSoWhereAnAnswerCanNeverFit) {
-  ByteBudget budget(100, "answers");
-  EXPECT_THAT(std::string(budget.Reserve(101).status().message()),
-              HasSubstr("ask for less"));
 }
 
 }  // namespace

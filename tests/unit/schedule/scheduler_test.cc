@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <condition_variable>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -14,83 +13,12 @@
 #include <variant>
 #include <vector>
 
-#include "tests/support/manual_clock.h"
-#include "tests/support/puppet_executor.h"
-#include "tests/support/small_plans.h"
+#include "tests/unit/schedule/scheduler_fixture.h"
 
 namespace phitap {
 namespace {
 
 using ::testing::HasSubstr;
-
-// Reads a stream to its end, blocking.
-class Reader {
- public:
-  std::function<void()> wake() {
-    return [this] {
-      std::lock_guard lock(mutex_);
-      woken_ = true;
-      changed_.notify_one();
-    };
-  }
-
-  StreamEvent Next(ResultStream& stream) {
-    for (;;) {
-      if (std::optional<StreamEvent> event = stream.Pull()) return *event;
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return std::exchange(woken_, false); });
-    }
-  }
-
-  // The last event; counts the tensors on the way.
-  StreamEvent End(ResultStream& stream) {
-    for (;;) {
-      StreamEvent event = Next(stream);
-      if (std::holds_alternative<TraceFinished>(event) ||
-          std::holds_alternative<TraceFailed>(event)) {
-        return event;
-      }
-      if (std::holds_alternative<TensorReady>(event)) ++tensor_count;
-    }
-  }
-
-  int tensor_count = 0;
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool woken_ = false;
-};
-
-class SchedulerTest : public ::testing::Test {
- protected:
-  void TearDown() override { stage_.RunFreely(); }
-
-  void Start(SchedulerOptions options) {
-    options.clock = &clock_;
-    absl::StatusOr<std::unique_ptr<Scheduler>> scheduler =
-        Scheduler::Start(options, [this]() -> absl::StatusOr<ExecutorMap> {
-          ExecutorMap executors;
-          executors["tiny"] = std::make_unique<PuppetExecutor>(&stage_);
-          return executors;
-        });
-    ASSERT_TRUE(scheduler.ok()) << scheduler.status();
-    scheduler_ = *std::move(scheduler);
-  }
-
-  absl::StatusOr<std::shared_ptr<ResultStream>> Submit(
-      const SmallPlan& small, Reader& reader,
-      absl::Duration patience = absl::InfiniteDuration()) {
-    return scheduler_->Submit({.plan = MakePlan(small),
-                               .deadline = clock_.Now() + patience,
-                               .wake = reader.wake()});
-  }
-
-  ManualClock clock_;
-  WaveStage stage_;
-  // Last, hence drained first, with the wave that TearDown set free.
-  std::unique_ptr<Scheduler> scheduler_;
-};
 
 TEST_F(SchedulerTest, ReturnsTheErrorOfALoadThatFails) {
   const absl::Status status =
@@ -246,31 +174,6 @@ TEST_F(SchedulerTest, FailsARequestWhoseDeadlinePassesInTheQueue) {
             absl::StatusCode::kDeadlineExceeded);
 }
 
-TEST_F(SchedulerTest, RefusesWhenTheQueueIsFullAndGivesTheBytesBack) {
-  Start({.max_queued_requests = 1});
-  Reader reader;
-  auto running = Submit({}, reader);
-  stage_.Await();
-  auto queued = Submit({}, reader);
-  const int64_t reserved = scheduler_->undelivered_bytes();
-  const absl::Status refused = Submit({}, reader).status();
-  EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(std::string(refused.message()), HasSubstr("1 of at most 1"));
-  EXPECT_EQ(scheduler_->undelivered_bytes(), reserved);
-}
-
-TEST_F(SchedulerTest, RefusesAnAnswerThatDoesNotFitBesideTheUndelivered) {
-  Start({.max_undelivered_bytes = 100});
-  Reader reader;
-  auto first = Submit({.tokens_of_runs = {20}}, reader);
-  ASSERT_TRUE(first.ok());
-  EXPECT_EQ(Submit({.tokens_of_runs = {6}}, reader).status().code(),
-            absl::StatusCode::kResourceExhausted);
-  stage_.CompleteNext();
-  (*first)->ReleaseBytes(80);
-  EXPECT_TRUE(Submit({.tokens_of_runs = {6}}, reader).ok());
-}
-
 TEST_F(SchedulerTest, TellsPlacesInTheQueue) {
   Start({});
   Reader reader;
@@ -303,145 +206,6 @@ TEST_F(SchedulerTest, DrainsWhatWasAcceptedAndRefusesTheRest) {
   EXPECT_EQ(first_reader.tensor_count, 2);
 }
 
-TEST_F(SchedulerTest, FailsTheGroupsAfterARunThatFailsAndComputesTheOthers) {
-  Start({});
-  Reader reader;
-  auto stream = Submit({.tokens_of_runs = {1, 2, 3, 4},
-                        .groups = {{.runs = {0}},
-                                   {.runs = {1}},
-                                   {.runs = {2}, .after = {0}},
-                                   {.runs = {3}, .after = {2}}}},
-                       reader);
-  const std::vector<WaveRun> rows = stage_.Await();
-  ASSERT_EQ(rows.size(), 2u);
-  DeliverAll(rows[1]);
-  stage_.Complete({{.status = absl::InternalError("boom")}, {}});
-  const auto finished = std::get<TraceFinished>(reader.End(**stream));
-  const absl::Status lost = absl::FailedPreconditionError(
-      "run 0, which this run reads, failed: boom");
-  EXPECT_THAT(finished.run_statuses,
-              ::testing::ElementsAre(absl::InternalError("boom"),
-                                     absl::OkStatus(), lost, lost));
-}
-
-TEST_F(SchedulerTest, CancelsTheGroupsAfterARunThatWasCancelled) {
-  Start({});
-  Reader reader;
-  auto stream = Submit({.tokens_of_runs = {1, 2},
-                        .groups = {{.runs = {0}}, {.runs = {1}, .after = {0}}}},
-                       reader);
-  stage_.Await();
-  stage_.Complete({{.status = absl::CancelledError("dropped")}});
-  const auto finished = std::get<TraceFinished>(reader.End(**stream));
-  EXPECT_EQ(finished.run_statuses[1].code(), absl::StatusCode::kCancelled);
-}
-
-TEST_F(SchedulerTest, ComputesAGroupOnceTheOneBeforeHasEnded) {
-  Start({});
-  Reader reader;
-  auto stream = Submit({.tokens_of_runs = {1, 2},
-                        .groups = {{.runs = {0}}, {.runs = {1}, .after = {0}}}},
-                       reader);
-  EXPECT_EQ(stage_.CompleteNext()[0].run, 0);
-  EXPECT_EQ(stage_.CompleteNext()[0].run, 1);
-  std::get<TraceFinished>(reader.End(**stream));
-  EXPECT_EQ(reader.tensor_count, 2);
-}
-
-TEST_F(SchedulerTest, RunsAGroupAgainWhileItGenerates) {
-  Start({});
-  Reader reader;
-  auto stream = Submit(
-      {.tokens_of_runs = {3, 4}, .groups = {{.runs = {0, 1}}}, .max_tokens = 3},
-      reader);
-  for (const WaveRun& row : stage_.Await()) DeliverAll(row);
-  stage_.Complete({{.goes_on = true}, {.goes_on = true}});
-  EXPECT_EQ(stage_.Await().size(), 2u);
-  stage_.Complete({{.finish_reason = FinishReason::kStop}, {.goes_on = true}});
-  const std::vector<WaveRun> last = stage_.Await();
-  ASSERT_EQ(last.size(), 1u);
-  EXPECT_EQ(last[0].run, 1);
-  stage_.Complete({{.finish_reason = FinishReason::kLength}});
-  const auto finished = std::get<TraceFinished>(reader.End(**stream));
-  EXPECT_THAT(
-      finished.finish_reasons,
-      ::testing::ElementsAre(FinishReason::kStop, FinishReason::kLength));
-}
-
-TEST_F(SchedulerTest, AFailedGenerationFailsWhatReadsItOnceItsGroupHasEnded) {
-  Start({});
-  Reader reader;
-  auto stream =
-      Submit({.tokens_of_runs = {1, 1, 1},
-              .groups = {{.runs = {0, 1}}, {.runs = {2}, .after = {0}}},
-              .max_tokens = 3},
-             reader);
-  for (const WaveRun& row : stage_.Await()) DeliverAll(row);
-  stage_.Complete({{.status = absl::InternalError("boom")}, {.goes_on = true}});
-  stage_.Await();
-  stage_.Complete({{.finish_reason = FinishReason::kStop}});
-  const auto finished = std::get<TraceFinished>(reader.End(**stream));
-  EXPECT_EQ(finished.run_statuses[0], absl::InternalError("boom"));
-  EXPECT_TRUE(finished.run_statuses[1].ok());
-  EXPECT_EQ(finished.run_statuses[2].code(),
-            absl::StatusCode::kFailedPrecondition);
-}
-
-TEST_F(SchedulerTest, RunsAGradientAfterItsRunAndLetsItsErrorCount) {
-  Start({});
-  Reader reader;
-  auto stream =
-      Submit({.tokens_of_runs = {2, 2},
-              .groups = {{.runs = {0}},
-                         {.runs = {1}},
-                         {.runs = {0}, .after = {0}, .gradient_pass = 0}}},
-             reader);
-  EXPECT_EQ(stage_.CompleteNext().size(), 2u);
-  const std::vector<WaveRun> rows = stage_.Await();
-  ASSERT_EQ(rows.size(), 1u);
-  EXPECT_EQ(rows[0].gradient_pass, 0);
-  EXPECT_FALSE(rows[0].sink->Cancelled(0));
-  stage_.Complete({{.status = absl::ResourceExhaustedError("graph")}});
-  EXPECT_THAT(std::get<TraceFinished>(reader.End(**stream)).run_statuses,
-              ::testing::ElementsAre(absl::ResourceExhaustedError("graph"),
-                                     absl::OkStatus()));
-}
-
-TEST_F(SchedulerTest, AGradientLeavesTheReasonForWhichItsRunEnded) {
-  Start({});
-  Reader reader;
-  auto stream =
-      Submit({.tokens_of_runs = {2},
-              .groups = {{.runs = {0}},
-                         {.runs = {0}, .after = {0}, .gradient_pass = 0}}},
-             reader);
-  for (const WaveRun& row : stage_.Await()) DeliverAll(row);
-  stage_.Complete({{.finish_reason = FinishReason::kStop}});
-  stage_.Await();
-  stage_.Complete({{}});
-  EXPECT_THAT(std::get<TraceFinished>(reader.End(**stream)).finish_reasons,
-              ::testing::ElementsAre(FinishReason::kStop));
-}
-
-TEST_F(SchedulerTest, HoldsWorkingBytesUntilAllIsComputed) {
-  Start({});
-  Reader reader;
-  auto stream = Submit({.tokens_of_runs = {2}, .working_bytes = 100}, reader);
-  stage_.Await();
-  EXPECT_EQ(scheduler_->undelivered_bytes(), 108);
-  stage_.CompleteNext();
-  std::get<TraceFinished>(reader.End(**stream));
-  EXPECT_EQ(scheduler_->undelivered_bytes(), 8);
-}
-
-TEST_F(SchedulerTest, RefusesAPlanWithoutGroups) {
-  Start({});
-  auto plan = std::make_shared<TracePlan>(*MakePlan({}));
-  plan->groups.clear();
-  EXPECT_EQ(scheduler_->Submit({.plan = plan}).status().code(),
-            absl::StatusCode::kInternal);
-}
-
 // Tells where its memories are made and freed.
 class RememberingExecutor final : public Executor {
  public:
@@ -466,7 +230,7 @@ class RememberingExecutor final : public Executor {
       EXPECT_NE(std::exchange(run.memory, nullptr), nullptr);
     }
     record_->ran = std::this_thread::get_id();
-    return std::make_unique<PuppetWave>(stage_, std::move(plan));
+    return std::make_unique<PuppetWave>(stage_, std::move(plan), 1);
   }
   int64_t RootBytes(int layer_count, int64_t token_count) const override {
     return layer_count * token_count;
@@ -514,7 +278,8 @@ TEST_F(SchedulerTest, MakesAndFreesARequestsMemoryOnceOnTheComputeThread) {
 }
 
 TEST_F(SchedulerTest, EndsEveryRequestOfManyClientsExactlyOnce) {
-  Start({.max_wave_tokens = 16, .max_queued_requests = 1000});
+  Start({.max_wave_tokens = 16,
+         .queue = {.max_requests = 1000, .max_caller_requests = 1000}});
   stage_.RunFreely();
   std::atomic<int> finished = 0;
   std::vector<std::thread> clients;
