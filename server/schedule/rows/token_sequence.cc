@@ -50,9 +50,9 @@ TokenSequence Prefix(TokenSequence sequence, int64_t token_count) {
 
 int64_t CommonPrefix(const TokenSequence& a, const TokenSequence& b,
                      int64_t known) {
-  const int64_t size =
-      std::min(FirstDifference(a.ids, b.ids, known),
-               FirstDifference(a.position_ids, b.position_ids, known));
+  const int64_t same_ids = FirstDifference(a.ids, b.ids, known);
+  const int64_t size = FirstDifference(a.position_ids.first(same_ids),
+                                       b.position_ids.first(same_ids), known);
   return FirstHiddenDifference(a.hidden_positions, b.hidden_positions, size);
 }
 
