@@ -1,4 +1,4 @@
-"""What every measurement shares: the models, the sides, rounds, a report."""
+"""What every measurement shares: the models, prompts, lines of the report."""
 
 # SPDX-License-Identifier: Apache-2.0
 
@@ -7,31 +7,12 @@ import dataclasses
 import json
 import pathlib
 import random
-import statistics
 import sys
-import time
-from collections.abc import Callable
 
 import sides
 
-SETTLE_S = 0.05  # idle threads of the side that has just worked stop spinning
 SEED = 20240501
 FIRST_ID, LAST_ID = 3, 2000  # of random prompts; inside every vocabulary
-EVERY_LAYER = "layers.*.layer_output"
-
-
-@dataclasses.dataclass(frozen=True)
-class Extent:
-    """How much is measured."""
-
-    rounds: int
-    small_traces: int
-    streams: int
-    streamed_positions: int
-
-
-QUICK = Extent(rounds=1, small_traces=50, streams=2, streamed_positions=512)
-WHOLE = Extent(rounds=7, small_traces=300, streams=25, streamed_positions=1000)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,81 +28,82 @@ class Model:
     def layers(self) -> int:
         return self.config["num_hidden_layers"]
 
+    @property
+    def middle(self) -> int:
+        return self.layers // 2 - 1
+
+    @property
+    def width(self) -> int:
+        return self.config["hidden_size"]
+
+    @property
+    def dtype(self) -> str:
+        return self.config["dtype"]
+
     def __str__(self) -> str:
-        return f"{self.layers} x {self.config['hidden_size']} {self.config['dtype']}"
+        return f"{self.layers} x {self.width} {self.dtype}"
 
     def weight_bytes(self) -> int:
         return sum(
             path.stat().st_size for path in sides.weight_files(self.folder)
         )
 
-    def operations(self, token_layers: int) -> int:
-        """Of the linear maps: two for each weight of a layer and token."""
-        c = self.config
-        head = c["hidden_size"] // c["num_attention_heads"]
-        queries = c["num_attention_heads"] * head
-        keys_and_values = 2 * c["num_key_value_heads"] * head
-        columns = 2 * queries + keys_and_values + 3 * c["intermediate_size"]
-        return 2 * token_layers * c["hidden_size"] * columns
-
-    def matmul_operations(self, rows: int) -> int:
-        """Of the linear layer that transformers_side.py's `matmul` is."""
-        c = self.config
-        return 2 * rows * c["hidden_size"] * 2 * c["intermediate_size"]
-
 
 class Bench:
+    """What is measured with, and how often."""
+
     def __init__(self, arguments: argparse.Namespace) -> None:
-        self.binaries = arguments.binaries
-        self.threads = arguments.threads
-        self.extent = QUICK if arguments.quick else WHOLE
+        self.binaries: pathlib.Path = arguments.binaries
+        self.environments: pathlib.Path = arguments.environments
+        self.threads: int = arguments.threads
+        self.peers: list[str] = arguments.peers
+        self._rounds: int | None = arguments.rounds
+        self._server_flags: list[str] = arguments.server_flag
 
     def server(self, model: Model) -> sides.Server:
-        return sides.Server(self.binaries, model.folder, self.threads)
+        return sides.Server(
+            self.binaries, model.folder, self.threads, self._server_flags
+        )
 
     def client(self, server: sides.Server) -> sides.Side:
         return sides.Side([str(self.binaries / "bench_client"), server.address])
 
-    def transformers(self, model: Model) -> sides.Side:
-        script = str(sides.HERE / "transformers_side.py")
-        return sides.Side(
-            [
-                sys.executable,
-                script,
-                str(model.folder),
-                f"--threads={self.threads}",
-            ]
-        )
+    def peer(self, name: str, model: Model, eager: bool = False) -> sides.Side:
+        python = self.environments / name.replace("_", "-") / "bin" / "python"
+        command = [
+            str(python if python.exists() else sys.executable),
+            str(sides.HERE / "peers" / "process.py"),
+            name,
+            str(model.folder),
+            f"--threads={self.threads}",
+        ]
+        return sides.Side(command + ["--eager"] * eager, announces=True)
 
-    def rounds(
-        self, count: int, actions: dict[str, Callable[[], dict]]
-    ) -> dict[str, list[dict]]:
-        taken: dict[str, list[dict]] = {name: [] for name in actions}
-        for number in range(count + 1):
-            for name in sorted(actions, reverse=number % 2 == 1):
-                time.sleep(SETTLE_S)
-                answer = actions[name]()
-                if number > 0:
-                    taken[name].append(answer)
-        return taken
+    def rounds(self, usual: int) -> int:
+        return self._rounds or usual
 
 
 def report(task: str, **values: object) -> None:
-    rounded = {
-        key: float(f"{value:.4g}") if isinstance(value, float) else value
-        for key, value in values.items()
-    }
-    print(json.dumps({"task": task} | rounded), flush=True)
+    """A line of the results; a task that is reported again replaces itself."""
+    print(json.dumps({"task": task} | _rounded(values)), flush=True)
 
 
-def prompt(tokens: int) -> list[int]:
-    generator = random.Random(SEED + tokens)
+def _rounded(value: object) -> object:
+    if isinstance(value, float):
+        return float(f"{value:.4g}")
+    if isinstance(value, dict):
+        return {key: _rounded(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_rounded(each) for each in value]
+    return value
+
+
+def progress(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def prompt(tokens: int, number: int = 0, what: str = "") -> list[int]:
+    """Random ids, other ones for each number: a server that has seen a prompt
+    need not compute it again."""
+    generator = random.Random(f"{SEED} {tokens} {number} {what}")
     return [generator.randint(FIRST_ID, LAST_ID) for _ in range(tokens)]
-
-
-def seconds(answers: list[dict]) -> list[float]:
-    return [second for answer in answers for second in answer["seconds"]]
-
-
-def median_ratio(over: list[float], under: list[float]) -> float:
-    return statistics.median(a / b for a, b in zip(over, under))

@@ -1,32 +1,42 @@
 // The C++ client under the stopwatch: does what each line of standard input
 // asks for and answers with a line; measure.py drives it.
 //
-//   {"do": "trace", "ids": [5, 9], "hook_points": "logits", "positions": [-1],
-//    "repeats": 3}
+//   {"do": "send", "requests": ["a.pb", "b.pb"], "values": "folder"}
+//       traces, each a serialized TraceRequest in a file, one after another;
+//       where a folder is given, every tensor is written into it
 //   {"do": "list_models", "repeats": 3}
 //   {"do": "raw_stream", "size_bytes": 1048576, "repeats": 3}
 //
-// An answer holds one entry for each repeat; lists that a request does not
-// know are absent:
+// An answer holds one entry for each request or repeat; lists that a request
+// does not know are absent:
 //
-//   {"seconds": [...], "compute_seconds": [...], "stream_seconds": [...],
-//    "size_bytes": 1, "stream_bytes": 1, "token_layers": 1}
+//   {"seconds": [...], "compute_seconds": [...], "queue_seconds": [...],
+//    "stream_seconds": [...], "stream_bytes": [...], "size_bytes": [...],
+//    "token_layers": [...], "tokens": [[[5, 9], ...], ...],
+//    "tensors": [[{"file": "folder/0.0", "label": "logits", "run": "0",
+//                  "part": "", "dtype": "float32", "shape": [1, 9]}], ...]}
 //
 // `stream_seconds` goes from the first tensor bytes to the last, and
-// `stream_bytes` came in that time. Ends at the first error, with a line on
-// standard error.
+// `stream_bytes` came in that time; `tokens` are those generated, by run. Ends
+// at the first error, with a line on standard error.
 // SPDX-License-Identifier: Apache-2.0
+#include <cstddef>
 #include <cstdint>
+#include <fstream>
 #include <iostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "client/cpp/client.h"
-#include "client/cpp/trace_request.h"
+#include "client/cpp/trace.h"
+#include "client/cpp/wire_dtype.h"
 #include "nlohmann/json.hpp"
 #include "server/base/status_macros.h"
 #include "tests/bench/raw_stream.h"
@@ -41,15 +51,65 @@ double Seconds(const google::protobuf::Duration& duration) {
   return static_cast<double>(duration.seconds()) + duration.nanos() * 1e-9;
 }
 
-v1::TraceRequest RequestOf(const json& asked) {
-  client::Read read = {.hook_points = asked.at("hook_points")};
-  if (asked.contains("positions")) {
-    read.selection.positions =
-        client::Indices(asked.at("positions").get<std::vector<int32_t>>());
+absl::StatusOr<v1::TraceRequest> ReadRequest(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  v1::TraceRequest request;
+  if (!file || !request.ParseFromIstream(&file)) {
+    return absl::InvalidArgumentError(path + " holds no TraceRequest");
   }
-  const auto ids = asked.at("ids").get<std::vector<int32_t>>();
-  return client::ToRequest(
-      {.runs = {client::TokensRun(ids)}, .captures = {read}});
+  return request;
+}
+
+absl::StatusOr<json> WriteTensor(const client::TracedTensor& tensor,
+                                 const std::string& path) {
+  const absl::Span<const std::byte> bytes = tensor.value.bytes;
+  std::ofstream file(path, std::ios::binary);
+  file.write(reinterpret_cast<const char*>(bytes.data()),
+             static_cast<std::streamsize>(bytes.size()));
+  if (!file.flush()) return absl::InternalError("cannot write " + path);
+  const v1::TensorDescriptor& descriptor = tensor.descriptor;
+  return json{{"file", path},
+              {"label", descriptor.label()},
+              {"run", descriptor.run()},
+              {"part", descriptor.part()},
+              {"dtype", client::WireName(descriptor.dtype())},
+              {"shape", tensor.value.shape}};
+}
+
+absl::StatusOr<json> WriteTensors(const client::Trace& trace,
+                                  const std::string& prefix) {
+  json written = json::array();
+  for (const client::TracedTensor& tensor : trace.tensors) {
+    ASSIGN_OR_RETURN(json entry,
+                     WriteTensor(tensor, absl::StrCat(prefix, written.size())));
+    written.push_back(std::move(entry));
+  }
+  return written;
+}
+
+json TokensOf(const client::Trace& trace) {
+  json runs = json::array();
+  for (const client::TracedRun& run : trace.runs) {
+    json ids = json::array();
+    for (const client::GeneratedToken& token : run.generated) {
+      ids.push_back(token.id);
+    }
+    runs.push_back(std::move(ids));
+  }
+  return runs;
+}
+
+// A trace with a failed run is no measurement.
+absl::Status CheckRuns(const client::Trace& trace) {
+  for (const client::TracedRun& run : trace.runs) {
+    if (run.status.code() != 0) {
+      return absl::InternalError(run.status.ShortDebugString());
+    }
+  }
+  if (!trace.failed_cells.empty()) {
+    return absl::InternalError(trace.failed_cells.front().ShortDebugString());
+  }
+  return absl::OkStatus();
 }
 
 // When a trace's bytes came.
@@ -75,22 +135,46 @@ class Arrival {
   absl::Duration last_;
 };
 
+absl::StatusOr<client::Trace> TimeTrace(const Client& client,
+                                        const v1::TraceRequest& request,
+                                        json& answer) {
+  Arrival arrival;
+  const absl::Time start = absl::Now();
+  ASSIGN_OR_RETURN(
+      client::Trace trace,
+      client.Trace(request, {},
+                   {.on_progress = [&](const auto& p) { arrival.Note(p); }}));
+  answer["seconds"].push_back(absl::ToDoubleSeconds(absl::Now() - start));
+  const v1::TraceSummary& summary = trace.summary;
+  answer["compute_seconds"].push_back(Seconds(summary.compute_time()));
+  answer["queue_seconds"].push_back(Seconds(summary.queue_time()));
+  answer["stream_seconds"].push_back(arrival.seconds());
+  answer["stream_bytes"].push_back(arrival.bytes());
+  answer["size_bytes"].push_back(summary.size_bytes());
+  answer["token_layers"].push_back(summary.token_layers_computed());
+  answer["tokens"].push_back(TokensOf(trace));
+  RETURN_IF_ERROR(CheckRuns(trace));
+  return trace;
+}
+
 absl::StatusOr<json> TimeTraces(const Client& client, const json& asked) {
-  const v1::TraceRequest request = RequestOf(asked);
+  std::vector<v1::TraceRequest> requests;
+  for (const json& path : asked.at("requests")) {
+    ASSIGN_OR_RETURN(v1::TraceRequest request, ReadRequest(path));
+    requests.push_back(std::move(request));
+  }
   json answer;
-  for (int repeat = 0; repeat < asked.at("repeats"); ++repeat) {
-    Arrival arrival;
-    const absl::Time start = absl::Now();
+  std::vector<client::Trace> traces;
+  for (const v1::TraceRequest& request : requests) {
+    ASSIGN_OR_RETURN(client::Trace trace, TimeTrace(client, request, answer));
+    if (asked.contains("values")) traces.push_back(std::move(trace));
+  }
+  for (size_t i = 0; i < traces.size(); ++i) {
+    const std::string folder = asked.at("values");
     ASSIGN_OR_RETURN(
-        const client::Trace trace,
-        client.Trace(request, {},
-                     {.on_progress = [&](const auto& p) { arrival.Note(p); }}));
-    answer["seconds"].push_back(absl::ToDoubleSeconds(absl::Now() - start));
-    answer["compute_seconds"].push_back(Seconds(trace.summary.compute_time()));
-    answer["stream_seconds"].push_back(arrival.seconds());
-    answer["stream_bytes"] = arrival.bytes();
-    answer["size_bytes"] = trace.summary.size_bytes();
-    answer["token_layers"] = trace.summary.token_layers_computed();
+        json written,
+        WriteTensors(traces[i], absl::StrCat(folder, "/", i, ".")));
+    answer["tensors"].push_back(std::move(written));
   }
   return answer;
 }
@@ -118,7 +202,7 @@ absl::StatusOr<json> TimeRawStream(const json& asked) {
 
 absl::StatusOr<json> Do(const Client& client, const json& asked) {
   const std::string what = asked.at("do");
-  if (what == "trace") return TimeTraces(client, asked);
+  if (what == "send") return TimeTraces(client, asked);
   if (what == "list_models") return TimeListModels(client, asked);
   if (what == "raw_stream") return TimeRawStream(asked);
   return absl::InvalidArgumentError("do: no such thing as " + what);

@@ -1,91 +1,91 @@
 #!/usr/bin/env python3
-"""Measures phitapd through gRPC beside transformers and nnterp on the same
-weights.
+"""Measures phitapd through gRPC beside other libraries on the same weights.
 
-One JSON object a line on standard output. Every comparison is interleaved, A B
-then B A, after a round that is thrown away; times are medians, ratios are
-medians of the rounds' own ratios, so that a machine that drifts shifts neither.
-`neighbour_cores` says how many cores other processes used meanwhile: numbers
-are worth reading where it is near 0. run.sh makes the models and calls this.
+One JSON object a line on standard output, progress on standard error. Every
+comparison is interleaved, a turn for every side in each round and each round
+beginning with another side, after a round that is thrown away; times are
+medians, ratios are medians of the rounds' own ratios, so that a machine that
+drifts shifts neither. Prompts are new in every round. What a side found is
+compared with transformers'. `neighbour_cores` says how many cores other
+processes used meanwhile: numbers are worth reading where it is near 0. run.sh
+makes the models and calls this.
 """
 
 # SPDX-License-Identifier: Apache-2.0
 
 import argparse
-import importlib.metadata
-import os
+import contextlib
 import pathlib
-import statistics
+import sys
+import tempfile
 
 import sides
-from bench import EVERY_LAYER, Bench, Model, prompt, report
+from bench import Bench, Model, progress
+from comparison import REFERENCE, Comparison
 from connection import measure_overhead, measure_stream
-from experiments import measure_experiments
-from forwards import measure_comparisons
+from machine import measure_full, measure_load, measure_machine, measure_memory
+from outcome import report_comparison
+from task import Task
+from tasks import CLIENTS, tasks
+
+PEERS = ("transformers", "nnterp", "transformer_lens", "interp_engine")
+SINGLE = ("load", "memory_512", "overhead", "stream")
 
 
-def measure_machine(bench: Bench) -> None:
-    names = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
-    cpu = next(
-        (n.split(":")[1].strip() for n in names if "model name" in n), "?"
-    )
-    report(
-        "machine",
-        cpu=cpu,
-        cores=os.cpu_count(),
-        threads=bench.threads,
-        libtorch=importlib.metadata.version("torch"),
-        transformers=importlib.metadata.version("transformers"),
-        nnterp=importlib.metadata.version("nnterp"),
-        nnsight=importlib.metadata.version("nnsight"),
-        grpc=importlib.metadata.version("grpcio"),
-    )
-
-
-def measure_load(bench: Bench, model: Model) -> None:
-    sides.warm_cache(model.folder)
-    neighbours = sides.Neighbours([])
-    loads = []
-    for _ in range(min(3, bench.extent.rounds)):
-        with bench.server(model) as server:
-            loads.append(server.load_seconds)
-    report(
-        "load",
-        model=str(model),
-        phitap_seconds=statistics.median(loads),
-        phitap_range=[min(loads), max(loads)],
-        aim={"phitap_seconds": "below 3"},
-        neighbour_cores=neighbours.cores(),
-    )
-
-
-def measure_full(bench: Bench, model: Model) -> None:
-    """The whole shape, served once: the first trace reads what the load did not."""
-    asked = {"hook_points": EVERY_LAYER, "ids": prompt(512)}
-    sides.cool_cache(model.folder)
-    with bench.server(model) as server, bench.client(server) as client:
-        cold_load = server.load_seconds
-        neighbours = sides.Neighbours([server.id, client.id])
-        first, second = (
-            client.ask(do="trace", repeats=1, **asked)["seconds"][0]
-            for _ in range(2)
+def measure_tasks(
+    bench: Bench, model: Model, chosen: list[Task], eager: bool
+) -> bool:
+    """Whether phitapd did all of it."""
+    if not chosen:
+        return True
+    with contextlib.ExitStack() as stack:
+        folder = pathlib.Path(
+            stack.enter_context(tempfile.TemporaryDirectory())
         )
-        neighbour_cores = neighbours.cores()
-        peak = sides.resident_bytes(server.id, "VmHWM")
-    with bench.server(model) as server:
-        warm_load = server.load_seconds
-    report(
-        "full_model",
-        model=str(model),
-        cold_load_seconds=cold_load,
-        warm_load_seconds=warm_load,
-        first_trace_seconds=first,
-        second_trace_seconds=second,
-        tokens_per_second=512 / second,
-        peak_bytes=peak,
-        weight_bytes=model.weight_bytes(),
-        neighbour_cores=neighbour_cores,
-    )
+        server = stack.enter_context(bench.server(model))
+        peers = load_peers(stack, bench, model, eager)
+        return all(
+            [
+                measure_task(bench, model, task, server, peers, folder)
+                for task in chosen
+            ]
+        )
+
+
+def load_peers(
+    stack: contextlib.ExitStack, bench: Bench, model: Model, eager: bool
+) -> dict[str, sides.Side]:
+    """One after another: a load takes twice the memory for a moment."""
+    peers = {}
+    for name in bench.peers:
+        progress(f"load {model} into {name}{', eager' if eager else ''}")
+        peers[name] = stack.enter_context(bench.peer(name, model, eager))
+        try:
+            peers[name].wait_until_ready()
+        except sides.SideEnded as error:
+            progress(f"  {name}: {error}")
+    return peers
+
+
+def measure_task(
+    bench: Bench,
+    model: Model,
+    task: Task,
+    server: sides.Server,
+    peers: dict[str, sides.Side],
+    folder: pathlib.Path,
+) -> bool:
+    with contextlib.ExitStack() as stack:
+        clients = [
+            stack.enter_context(bench.client(server))
+            for _ in range(CLIENTS if task.at_once else 1)
+        ]
+        processes = [server, *clients, *peers.values()]
+        neighbours = sides.Neighbours([p.id for p in processes if p.alive])
+        comparison = Comparison(bench, model, task, clients, peers, folder)
+        comparison.run()
+        report_comparison(model, task, comparison, neighbours.cores())
+        return not comparison.results["phitap"].trouble
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -97,23 +97,61 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--model", type=pathlib.Path, required=True)
     parser.add_argument("--tiny", type=pathlib.Path, required=True)
     parser.add_argument("--full", type=pathlib.Path)
+    parser.add_argument(
+        "--environments",
+        type=pathlib.Path,
+        default=sides.HERE.parents[1] / "build" / "bench" / "peers",
+        help="of the libraries; one that is not there is looked for in this one",
+    )
     parser.add_argument("--threads", type=int, required=True)
-    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--only", action="append", metavar="TASK")
+    parser.add_argument("--peers", type=names_of_peers, default=list(PEERS))
+    parser.add_argument("--server-flag", action="append", default=[])
     return parser.parse_args()
+
+
+def names_of_peers(text: str) -> list[str]:
+    names = [REFERENCE, *(n for n in text.split(",") if n != REFERENCE)]
+    for name in names:
+        if name not in PEERS:
+            raise argparse.ArgumentTypeError(
+                f"{name!r} is none of {', '.join(PEERS)}"
+            )
+    return names
+
+
+def choose(arguments: argparse.Namespace, known: list[str]) -> list[str]:
+    for name in arguments.only or ():
+        if name not in known:
+            sys.exit(f"measure.py: --only {name}: none of {', '.join(known)}")
+    return [n for n in known if not arguments.only or n in arguments.only]
 
 
 def main() -> None:
     arguments = parse_arguments()
     bench = Bench(arguments)
     model, tiny = Model.open(arguments.model), Model.open(arguments.tiny)
+    every = {task.name: task for task in tasks(model)}
+    names = choose(arguments, [*SINGLE, *every])
     measure_machine(bench)
-    measure_load(bench, model)
-    measure_comparisons(bench, model)
-    measure_experiments(bench, model)
-    measure_overhead(bench, tiny)
-    measure_stream(bench, tiny)
+    if "load" in names:
+        measure_load(bench, model)
+    if "memory_512" in names:
+        measure_memory(bench, model)
+    if "overhead" in names:
+        measure_overhead(bench, tiny)
+    if "stream" in names:
+        measure_stream(bench, tiny)
+    done = True
+    for eager in (False, True):
+        chosen = [every[name] for name in names if name in every]
+        chosen = [task for task in chosen if task.eager == eager]
+        done = measure_tasks(bench, model, chosen, eager) and done
     if arguments.full:
         measure_full(bench, Model.open(arguments.full))
+    if not done:
+        sys.exit("measure.py: phitapd did not do all of it; see above")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,11 @@
 #!/usr/bin/env python3
-"""Turns the lines of run.sh into Markdown.
+"""Turns the lines of run.sh and load.sh into Markdown.
 
-report.py build/bench/results.jsonl > tests/bench/results.md
+  report.py build/bench/results.jsonl build/bench/load.json > results.md
+  report.py --readme README.md tests/bench/results.md
+
+The second form puts the text into README.md, between the lines that end in
+`results begin -->` and `results end -->`.
 """
 
 # SPDX-License-Identifier: Apache-2.0
@@ -11,28 +15,30 @@ import operator
 import pathlib
 import sys
 
+import load_report
+
 NOISY_CORES = 0.2
-COMPARED = {
-    "forward_128": "forward of 128 tokens, logits of the last",
-    "forward_512": "forward of 512 tokens, logits of the last",
-    "layer_outputs_512": "every layer's output of 512 tokens",
-    "one_layer_512": "the middle layer's output at the last of 512 tokens",
-}
-EXPERIMENTS = {
-    "sweep_layers_last_64": "patching sweep of 64 tokens, every layer at the last position",
-    "attribution_64": "gradients of a logit by every layer's output, 64 tokens",
-    "steer_generate_32": "32 greedy tokens after 64, steered at the middle layer",
+NAMES = {
+    "transformers": "transformers and hooks",
+    "nnterp": "nnterp",
+    "transformer_lens": "TransformerLens",
+    "interp_engine": "interp-engine",
 }
 BOUNDS = {
     "at least": operator.ge,
     "at most": operator.le,
     "below": operator.lt,
 }
+AIMS = {
+    "times_as_fast": "times",
+    "linear_share": "of the linear maps' rate",
+    "times_own_plain_forward": "times its own plain forward",
+}
 
 
 def time_text(seconds: float) -> str:
     if seconds < 0.1:
-        return f"{seconds * 1e3:.2f} ms"
+        return f"{seconds * 1e3:.3g} ms"
     return f"{seconds:.2f} s"
 
 
@@ -44,18 +50,19 @@ def size_text(size: float) -> str:
     return f"{size / 1e9:.2f} GB"
 
 
-def number_text(value: float) -> str:
-    return f"{value:.2f}".rstrip("0").rstrip(".")
-
-
 def verdict(row: dict) -> str:
     """Every aim of a row, and whether it was reached."""
     texts = []
     for field, bound in row.get("aim", {}).items():
         words, limit = bound.rsplit(" ", 1)
+        if field not in row:
+            texts.append(f"{bound}: **not measured**")
+            continue
         reached = BOUNDS[words](row[field], float(limit))
-        texts.append("reached" if reached else "**missed**")
-    return " ".join(texts + noise(row)) or "-"
+        what = AIMS.get(field)
+        said = f"{words} {limit} {what}:" if what else ""
+        texts.append(f"{said} {'reached' if reached else '**missed**'}".strip())
+    return "; ".join(texts + noise(row)) or "-"
 
 
 def noise(row: dict) -> list[str]:
@@ -65,44 +72,68 @@ def noise(row: dict) -> list[str]:
     return [f"({cores:.1f} cores were busy otherwise)"]
 
 
-def compared_rows(rows: dict[str, dict]) -> list[str]:
-    lines = [
-        "| work | phitapd, through gRPC | transformers | times as fast | aim | tokens a second | layers × tokens computed "
-        "| share of matmul: phitapd, transformers |",
-        "|---|---|---|---|---|---|---|---|",
+def side_text(side: dict) -> str:
+    for kind in ("cannot", "failed", "wrong"):
+        if kind in side:
+            return f"{kind}: {side[kind]}".replace("|", "/").split("\n")[0]
+    batch = side.get("batch")
+    return time_text(side["seconds"]) + (
+        f" (batches of {batch})" if batch else ""
+    )
+
+
+def task_rows(rows: list[dict]) -> list[str]:
+    peers = [name for name in rows[0]["sides"] if name != "phitap"]
+    titles = [
+        "work",
+        "phitapd, through gRPC",
+        *(NAMES[name] for name in peers),
+        "times as fast as the best of them",
+        "aim",
     ]
-    for task, name in COMPARED.items():
-        if task not in rows:
-            continue
-        row = rows[task]
-        lines.append(
-            f"| {name} | {side_text(row, 'phitap')} | {side_text(row, 'transformers')} "
-            f"| {row['times_as_fast']:.2f} | {verdict(row)} | {row['tokens_per_second']:.0f} "
-            f"| {row['token_layers']} of {row['token_layers_full_depth']} "
-            f"| {row['phitap_share_of_matmul']:.0%}, {row['transformers_share_of_matmul']:.0%} |"
-        )
+    lines = [
+        "| " + " | ".join(titles) + " |",
+        "|" + "---|" * len(titles),
+    ]
+    for row in rows:
+        times = row.get("times_as_fast")
+        cells = [
+            row["work"] + sample_text(row),
+            *(side_text(row["sides"][name]) for name in ("phitap", *peers)),
+            f"**{times:.2f}**" if times is not None else "-",
+            verdict(row),
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
     return lines
 
 
-def experiment_rows(rows: dict[str, dict]) -> list[str]:
-    lines = [
-        "| experiment | phitapd, through gRPC | transformers and hooks | nnterp | times as fast as these two | |",
-        "|---|---|---|---|---|---|",
-    ]
-    for task, name in EXPERIMENTS.items():
-        if task not in rows:
-            continue
-        row = rows[task]
-        lines.append(
-            f"| {name} | {side_text(row, 'phitap')} | {side_text(row, 'transformers')} | {side_text(row, 'nnterp')} "
-            f"| {row['times_as_fast_as_transformers']:.2f}, {row['times_as_fast_as_nnterp']:.2f} | {verdict(row)} |"
-        )
+def sample_text(row: dict) -> str:
+    if not row.get("sampled"):
+        return ""
+    return f" (libraries: one in {row['sampled']:.0f} cells, scaled)"
+
+
+def beside_rows(rows: list[dict]) -> list[str]:
+    """What else was seen of phitapd at these tasks."""
+    lines = []
+    for row in rows:
+        texts = []
+        if "linear_share" in row:
+            texts.append(
+                f"the linear maps that it needs, alone in torch, take "
+                f"{time_text(row['linear_seconds'])}: {row['linear_share']:.0%} of phitapd's time"
+            )
+        if "one_request_seconds" in row:
+            texts.append(
+                f"the same prompts in one request take {time_text(row['one_request_seconds'])}"
+            )
+        if "times_own_plain_forward" in row:
+            texts.append(
+                f"{row['times_own_plain_forward']:.2f} times phitapd's own plain forward"
+            )
+        if texts:
+            lines.append(f"- {row['work']}: {'; '.join(texts)}.")
     return lines
-
-
-def side_text(row: dict, side: str) -> str:
-    median, best = row[f"{side}_seconds"], row[f"{side}_range"][0]
-    return f"{time_text(median)}, at best {time_text(best)}"
 
 
 def single_rows(rows: dict[str, dict]) -> list[str]:
@@ -121,13 +152,13 @@ def single_rows(rows: dict[str, dict]) -> list[str]:
             f"what gRPC and all but the forward add to a trace of the tiny model (median of {r['traces']})",
             f"{time_text(r['overhead_seconds'])}; the whole trace {time_text(r['phitap_seconds'])}, "
             f"transformers' forward alone {time_text(r['transformers_seconds'])}",
-            "below 1 ms",
+            "below 0.5 ms",
         ),
         "stream": lambda r: (
             f"stream of {size_text(r['size_bytes'])} with checksums at both ends",
             f"C++ client {rate_text(r['cpp_bytes_per_second'])}, {r['cpp_share_of_raw']:.0%} of bare TCP "
             f"({rate_text(r['raw_bytes_per_second'])}); Python client {rate_text(r['python_bytes_per_second'])}",
-            "85% of bare TCP",
+            "90% of bare TCP",
         ),
     }
     lines = ["| what | measured | aim | |", "|---|---|---|---|"]
@@ -137,7 +168,7 @@ def single_rows(rows: dict[str, dict]) -> list[str]:
             lines.append(
                 f"| {what} | {measured} | {aim} | {verdict(rows[task])} |"
             )
-    return lines
+    return lines if len(lines) > 2 else []
 
 
 def full_text(row: dict) -> str:
@@ -150,21 +181,59 @@ def full_text(row: dict) -> str:
     ).strip()
 
 
-def main() -> None:
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    lines = pathlib.Path(sys.argv[1]).read_text().splitlines()
-    rows = {row["task"]: row for row in map(json.loads, lines)}
-    machine, matmul = rows["machine"], rows["forward_512"]["matmul_gflops"]
-    print(
-        f"{machine['cpu']}, {machine['cores']} cores, {machine['threads']} threads on both sides; libtorch {machine['libtorch']}, "
-        f"transformers {machine['transformers']} (sdpa), nnterp {machine['nnterp']} with nnsight {machine['nnsight']}. Model: {rows['forward_512']['model']} (layers × width), Phi-3-mini's shape, "
-        f"random weights. A linear layer alone reaches {matmul:.0f} GFLOP/s here. Medians, interleaved. "
-        "Where only the last position is asked for, phitap takes only that one through the last layer; transformers takes all."
+def machine_text(machine: dict, tasks: list[dict]) -> str:
+    versions = machine["libraries"]
+    libraries = ", ".join(
+        f"{NAMES[name].removesuffix(' and hooks')} {version}"
+        for name, version in versions.items()
     )
-    print("", *compared_rows(rows), "", *experiment_rows(rows), "", *single_rows(rows), sep="\n")
+    model = f" Model: {tasks[0]['model']} (layers × width), Phi-3-mini's shape, random weights." if tasks else ""
+    return (
+        f"{machine['cpu']}, {machine['cores']} cores, {machine['threads']} threads on every side; libtorch {machine['libtorch']}, "
+        f"{libraries} (nnsight {machine['nnsight']}).{model} Medians of interleaved rounds, new prompts in each; what a side found "
+        "is compared with transformers', and a difference beyond rounding is shown as wrong. Libraries take the fastest of "
+        "several batch sizes."
+    )
+
+
+def results(lines: list[str]) -> list[str]:
+    rows = {row["task"]: row for row in map(json.loads, lines)}
+    tasks = [row for row in rows.values() if "sides" in row]
+    parts = [[machine_text(rows["machine"], tasks)]]
+    if tasks:
+        parts += [task_rows(tasks), beside_rows(tasks)]
+    parts.append(single_rows(rows))
     if "full_model" in rows:
-        print("", full_text(rows["full_model"]), sep="\n")
+        parts.append([full_text(rows["full_model"])])
+    return ["\n".join(part) for part in parts if part]
+
+
+def put_into(readme: pathlib.Path, text: str) -> None:
+    lines = readme.read_text().splitlines()
+    begin, end = (
+        next(at for at, line in enumerate(lines) if line.endswith(mark))
+        for mark in ("results begin -->", "results end -->")
+    )
+    lines[begin + 1 : end] = ["", text.strip(), ""]
+    readme.write_text("\n".join(lines) + "\n")
+
+
+def main() -> None:
+    arguments = sys.argv[1:]
+    if arguments[:1] == ["--readme"] and len(arguments) == 3:
+        readme, found = map(pathlib.Path, arguments[1:])
+        put_into(readme, found.read_text())
+        return
+    if not 1 <= len(arguments) <= 2 or arguments[0].startswith("-"):
+        sys.exit(__doc__)
+    parts = results(pathlib.Path(arguments[0]).read_text().splitlines())
+    if len(arguments) == 2:
+        parts.append(
+            load_report.text(
+                json.loads(pathlib.Path(arguments[1]).read_text())
+            )
+        )
+    print("\n\n".join(parts))
 
 
 if __name__ == "__main__":

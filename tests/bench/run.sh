@@ -1,45 +1,62 @@
 #!/usr/bin/env bash
-# Measures phitapd beside transformers and nnterp on the same weights.
+# Measures phitapd beside other libraries on the same weights.
 # SPDX-License-Identifier: Apache-2.0
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 source deploy/progress.sh
+source tests/bench/prepare.sh
 
 PYTHON=$PWD/build/deps/venv/bin/python
 STATE=$PWD/build/bench
 
 usage() {
   cat <<'USAGE'
-usage: tests/bench/run.sh [--quick] [--full] [--models DIR] [--binaries DIR] [--threads N]
+usage: tests/bench/run.sh [--quick] [--rounds N] [--only TASK]... [--peers A,B] [--full] [--models DIR] [--binaries DIR] [--threads N]
+                          [--server-flag FLAG]...
 
-Prints one JSON object a line, and leaves them in build/bench/results.jsonl and as a table in build/bench/results.md. Every comparison
-is interleaved with transformers (and nnterp) in the same run; neighbour_cores in a line says what else the machine was doing. Builds the release
-preset and makes the seeded random models where they are not there yet. Takes about four minutes on two quiet cores.
+Measures phitapd through gRPC beside transformers with hooks, nnterp, TransformerLens and interp-engine on the same weights. Leaves one
+JSON object a line in build/bench/results.jsonl, and prints what build/bench/results.md has then: the tables. Every comparison is interleaved in the same
+run, and its values are compared. Builds the release preset, installs the libraries and makes the seeded random models where they are
+not there yet. Takes about twenty minutes and 16 GB of memory on two quiet cores.
 
   --quick         one round of everything, to see that it works
+  --rounds N      rounds of every comparison; default 7 for the short ones, 3 for the long
+  --only TASK     this task alone; repeatable. load, memory_512, overhead, stream; forward_128, forward_512, forward_2048,
+                  layer_outputs_512, one_layer_512; layers_last_64, layers_last_512, layers_positions_64, layers_positions_64_from_32;
+                  clients_16_capture_each, clients_16_capture; edits_400, attribution_64, steer_generate_32, attention_256
+  --peers A,B     these libraries: transformers (always), nnterp, transformer_lens, interp_engine; default all
   --full          also the 32-layer model (7.6 GB on disk, 10 GB of memory)
   --models DIR    where the models are or come to be: m8 (2.2 GB), tiny, m32; default build/bench-models
+  --model NAME    measure this one of them instead of m8
   --binaries DIR  measure the phitapd and bench_client that are there; builds nothing
-  --threads N     of both sides; default the machine's cores
+  --threads N     of every side; default the machine's cores
+  --server-flag FLAG   one more of phitapd's; repeatable
   --help          this text
 
 examples:
   tests/bench/run.sh
-  tests/bench/run.sh --full --models /scratch/phitap
-  tests/bench/report.py build/bench/results.jsonl > tests/bench/results.md
+  tests/bench/run.sh --only forward_512 --peers transformers --rounds 3
+  tests/bench/run.sh --quick --model tiny --server-flag=--max-root-bytes=0
+  tests/bench/report.py build/bench/results.jsonl build/bench/load.json > tests/bench/results.md
+  tests/bench/report.py --readme README.md tests/bench/results.md
 USAGE
 }
 
 main() {
-  local models=build/bench-models binaries='' threads measure=()
+  local models=build/bench-models model=m8 binaries='' threads rounds='' full='' measure=()
   threads=$(nproc)
-  local full=''
   while [ $# -gt 0 ]; do
     case $1 in
-      --quick) measure+=(--quick) ;;
+      --quick) rounds=1 ;;
       --full) full=1 ;;
-      --models | --binaries | --threads)
-        [ $# -ge 2 ] || fail "$1 needs a value; see --help"
+      --only | --peers | --server-flag)
+        needs_value "$@"
+        measure+=("$1=$2")
+        shift
+        ;;
+      --only=* | --peers=* | --server-flag=*) measure+=("$1") ;;
+      --models | --model | --binaries | --threads | --rounds)
+        needs_value "$@"
         local "${1#--}=$2"
         shift
         ;;
@@ -48,37 +65,23 @@ main() {
     esac
     shift
   done
+  [ -z "$rounds" ] || measure+=("--rounds=$rounds")
   mkdir -p "$STATE"
   if [ -z "$binaries" ]; then
     build >&2
     binaries=build/release/bin
   fi
   [[ -x $binaries/phitapd && -x $binaries/bench_client ]] || fail "no phitapd and bench_client in $binaries"
-  make_model "$models/m8"
-  make_model "$models/tiny" --tiny --dtype float32
-  [ -z "$full" ] || { make_model "$models/m32" --layers 32; measure+=(--full "$models/m32"); }
-  "$PYTHON" tests/bench/measure.py --binaries "$binaries" --model "$models/m8" --tiny "$models/tiny" --threads "$threads" \
-    "${measure[@]}" | tee "$STATE/results.jsonl"
-  "$PYTHON" tests/bench/report.py "$STATE/results.jsonl" >"$STATE/results.md"
-  echo "the same as a table: $STATE/results.md" >&2
-}
-
-fail() {
-  echo "run.sh: $*" >&2
-  exit 2
-}
-
-build() {
-  deploy/install-deps.sh --tests
-  with_progress "configure" "$STATE/configure.log" cmake --preset release
-  with_progress "build" "$STATE/build.log" cmake --build --preset release --target phitapd bench_client
-  with_progress "install the Python client" "$STATE/pip.log" "$PYTHON" -m pip install --no-deps --no-build-isolation \
-    --disable-pip-version-check --root-user-action=ignore -e client/python
-}
-
-# usage: make_model FOLDER OPTION...; its config.json is written last
-make_model() {
-  [ -e "$1/config.json" ] || "$PYTHON" tests/bench/make_model.py "$@" >&2
+  tests/bench/install-peers.sh >&2
+  make_model "$models" "$model"
+  make_model "$models" tiny
+  [ -z "$full" ] || { make_model "$models" m32; measure+=(--full "$models/m32"); }
+  local status=0
+  "$PYTHON" tests/bench/measure.py --binaries "$binaries" --model "$models/$model" --tiny "$models/tiny" --threads "$threads" \
+    "${measure[@]}" >"$STATE/results.jsonl" || status=$?
+  "$PYTHON" tests/bench/report.py "$STATE/results.jsonl" | tee "$STATE/results.md"
+  echo "JSON: $STATE/results.jsonl, this table: $STATE/results.md" >&2
+  return "$status"
 }
 
 main "$@"

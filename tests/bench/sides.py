@@ -2,11 +2,11 @@
 
 # SPDX-License-Identifier: Apache-2.0
 
+import contextlib
 import json
 import os
 import pathlib
 import subprocess
-import sys
 import tempfile
 import time
 
@@ -16,12 +16,24 @@ CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 IDLE_FIELDS = (3, 4)  # of the cpu line of /proc/stat: idle, iowait
 
 
+class SideEnded(Exception):
+    """A process that was to answer is no more."""
+
+
 class Process:
     """A child that ends with the `with` block."""
 
     def __init__(self, command: list[str], **streams) -> None:
         self._child = subprocess.Popen(command, **streams)
         self.id = self._child.pid
+
+    @property
+    def alive(self) -> bool:
+        return self._child.poll() is None
+
+    def kill(self) -> None:
+        """At once, without a chance to say goodbye."""
+        self._child.kill()
 
     def __enter__(self):
         return self
@@ -32,29 +44,63 @@ class Process:
 
 
 class Side(Process):
-    """A program that answers lines of JSON with lines of JSON."""
+    """A program that answers lines of JSON with lines of JSON. Its standard
+    error goes to a file, whose end SideEnded tells.
 
-    def __init__(self, command: list[str]) -> None:
+    announces: whether it says a line of its own once it is ready.
+    """
+
+    def __init__(self, command: list[str], announces: bool = False) -> None:
+        self._errors = tempfile.TemporaryFile("w+")
         super().__init__(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            text=True,
         )
+        self._announces = announces
 
     def ask(self, **asked) -> dict:
-        self._child.stdin.write(json.dumps(asked) + "\n")
-        self._child.stdin.flush()
-        answer = self._child.stdout.readline()
-        if not answer:
-            sys.exit(
-                f"measure.py: {self._child.args[0]} gave no answer to {asked}"
-            )
-        return json.loads(answer)
+        self.send(**asked)
+        return self.answer()
+
+    def send(self, **asked) -> None:
+        """Several sides can be sent to before the first is asked to answer."""
+        self.wait_until_ready()
+        try:
+            self._child.stdin.write(json.dumps(asked) + "\n")
+            self._child.stdin.flush()
+        except BrokenPipeError:
+            raise SideEnded(self._last_words()) from None
+
+    def answer(self) -> dict:
+        line = self._child.stdout.readline()
+        if not line:
+            raise SideEnded(self._last_words())
+        return json.loads(line)
+
+    def wait_until_ready(self) -> None:
+        if self._announces:
+            self._announces = False
+            self.answer()
+
+    def _last_words(self) -> str:
+        status = self._child.wait()
+        self._errors.seek(0)
+        lines = self._errors.read().strip().splitlines() or ["no reason given"]
+        return f"{self._child.args[0]} ended with {status}: {lines[-1][:300]}"
 
 
 class Server(Process):
     """phitapd with one model. `load_seconds`: until it answered."""
 
     def __init__(
-        self, binaries: pathlib.Path, folder: pathlib.Path, threads: int
+        self,
+        binaries: pathlib.Path,
+        folder: pathlib.Path,
+        threads: int,
+        flags: list[str],
     ):
         self._state = tempfile.TemporaryDirectory()
         self.log = pathlib.Path(self._state.name) / "log"
@@ -69,15 +115,14 @@ class Server(Process):
                     f"--address-file={address}",
                     "--listen=127.0.0.1:0",
                     "--log-level=warning",
+                    *flags,
                 ],
                 stdout=log,
                 stderr=log,
             )
         while not (address.exists() and address.stat().st_size):
-            if self._child.poll() is not None or (
-                time.perf_counter() - start > START_LIMIT_S
-            ):
-                sys.exit(f"measure.py: phitapd: {self.log.read_text()}")
+            if not self.alive or time.perf_counter() - start > START_LIMIT_S:
+                raise SideEnded(f"phitapd: {self.log.read_text()}")
             time.sleep(0.002)
         self.load_seconds = time.perf_counter() - start
         self.address = address.read_text().strip()
@@ -149,9 +194,9 @@ class Neighbours:
     def _used(self) -> float:
         ticks = 0
         for process in self._ours:
-            text = pathlib.Path(f"/proc/{process}/stat").read_text()
-            fields = text.rsplit(")", 1)[1].split()
-            ticks += sum(
-                map(int, fields[11:15])
-            )  # with children that have ended
+            with contextlib.suppress(FileNotFoundError):  # it has ended
+                text = pathlib.Path(f"/proc/{process}/stat").read_text()
+                fields = text.rsplit(")", 1)[1].split()
+                # With children that have ended.
+                ticks += sum(map(int, fields[11:15]))
         return ticks / CLOCK_TICKS

@@ -1,0 +1,213 @@
+#!/usr/bin/env python3
+"""Puts a server under the load of 64 clients and watches it; load.sh calls it.
+
+40 clients ask for small traces, 8 for sweeps and 8 for generated tokens, 4 give
+up on any of these halfway, and 4 are processes that are killed. Each answer is
+compared with what the same request gave alone. Rules, each of which ends this
+with status 1 where it is broken:
+
+  failures  nothing fails but by a client's own doing, and no answer differs
+  memory    the server's resident memory grows by less than --most-growth in the
+            second half
+  waits     99% of the small requests wait for their first layer no longer than
+            about one layer of the largest wave and a small request of every
+            other client
+"""
+
+# SPDX-License-Identifier: Apache-2.0
+
+import argparse
+import contextlib
+import dataclasses
+import json
+import pathlib
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import load_report
+import load_requests
+import sides
+from bench import Model, progress
+from load_clients import CANCEL, run_all
+from load_requests import GENERATION, SMALL, SWEEP, Asked, Stub
+
+ROLES = {SMALL: 40, SWEEP: 8, GENERATION: 8, CANCEL: 4}
+KILLED = 4  # clients of which one is always about to be killed
+PROCESSES = 4
+START_S = 5  # for the processes to be there
+SAMPLE_S = 0.5
+LIFE_S = 1.0  # at most, of a client that is killed
+TOLD_S = 30
+
+
+def answer_alone(stub: Stub, asked: list[Asked]) -> float:
+    """Keeps what each request gives while nobody else is there; seconds that one
+    request of every client of small ones takes then."""
+    small = []
+    for each in asked:
+        answer = load_requests.send(stub, each.message())
+        each.digest = answer.digest
+        if each.kind == SMALL:
+            small.append(answer.compute_seconds)
+    return statistics.mean(small) * ROLES[SMALL]
+
+
+def longest_layer(stub: Stub, asked: list[Asked]) -> float:
+    """Seconds between two reports of progress of a sweep, while nobody else is
+    there: the longest layer of the largest wave."""
+    longest = 0.0
+    for each in asked:
+        if each.kind == SWEEP:
+            request = each.message()
+            request.options.report_progress = True
+            times = [
+                time.perf_counter()
+                for response in stub.Trace(request)
+                if response.WhichOneof("message") == "progress"
+            ]
+            gaps = [b - a for a, b in zip(times, times[1:])]
+            longest = max([longest, *gaps])
+    return longest
+
+
+def start_clients(
+    address: str, asked: list[Asked], until: float, folder: pathlib.Path
+) -> list[tuple[subprocess.Popen, pathlib.Path]]:
+    requests = folder / "requests.json"
+    requests.write_text(json.dumps([dataclasses.asdict(a) for a in asked]))
+    roles = [role for role, count in ROLES.items() for _ in range(count)]
+    started = []
+    for number in range(PROCESSES):
+        events = folder / f"events-{number}"
+        command = [
+            sys.executable,
+            str(sides.HERE / "load_clients.py"),
+            address,
+            str(requests),
+            str(events),
+            f"--until={until}",
+            f"--seed={number}",
+            *(f"--role={role}" for role in roles[number::PROCESSES]),
+        ]
+        started.append((subprocess.Popen(command), events))
+    return started
+
+
+def kill_clients(
+    binary: pathlib.Path, address: str, asked: list[Asked], until: float, seed: int
+) -> int:
+    """Starts clients with long requests and kills them; how many."""
+    draw = random.Random(seed)
+    long = [each.path for each in asked if each.kind != SMALL]
+    killed = 0
+    while time.time() < until:
+        with sides.Side([str(binary), address]) as client:
+            with contextlib.suppress(sides.SideEnded):
+                client.send(do="send", requests=[draw.choice(long)] * 8)
+            time.sleep(draw.uniform(0, LIFE_S))
+            client.kill()
+        killed += 1
+    return killed
+
+
+def watch(server: sides.Server, until: float) -> list[dict]:
+    """Resident bytes of the server, over and over."""
+    samples: list[dict] = []
+    start = told = time.time()
+    while time.time() < until and server.alive:
+        sample = {
+            "resident": sides.resident_bytes(server.id),
+            "anonymous": sides.resident_bytes(server.id, "RssAnon"),
+        }
+        samples.append({"seconds": time.time() - start} | sample)
+        if time.time() - told > TOLD_S:
+            told = time.time()
+            progress(
+                f"  {until - told:.0f} s to go, {sample['resident'] / 1e6:.0f} MB"
+            )
+        time.sleep(SAMPLE_S)
+    return samples
+
+
+def run_load(
+    arguments: argparse.Namespace,
+    server: sides.Server,
+    asked: list[Asked],
+    folder: pathlib.Path,
+) -> dict:
+    until = time.time() + START_S + arguments.minutes * 60
+    started = start_clients(server.address, asked, until, folder)
+    killed: list[int] = []
+    binary = arguments.binaries / "bench_client"
+
+    def kill(seed: int) -> None:
+        killed.append(kill_clients(binary, server.address, asked, until, seed))
+
+    killers = threading.Thread(
+        target=run_all,
+        args=([lambda seed=seed: kill(seed) for seed in range(KILLED)],),
+    )
+    killers.start()
+    samples = watch(server, until)
+    killers.join()
+    events = []
+    for process, path in started:
+        if process.wait() != 0:
+            sys.exit("load.py: a process of clients ended with an error")
+        events += [json.loads(line) for line in path.read_text().splitlines()]
+    return {"events": events, "samples": samples, "killed": sum(killed)}
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--binaries", type=pathlib.Path, required=True)
+    parser.add_argument("--model", type=pathlib.Path, required=True)
+    parser.add_argument("--threads", type=int, required=True)
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--most-growth", type=float, default=0.02)
+    parser.add_argument("--json", type=pathlib.Path, required=True)
+    parser.add_argument("--server-flag", action="append", default=[])
+    return parser.parse_args()
+
+
+def main() -> None:
+    arguments = parse_arguments()
+    model = Model.open(arguments.model)
+    with (
+        tempfile.TemporaryDirectory() as name,
+        sides.Server(
+            arguments.binaries,
+            model.folder,
+            arguments.threads,
+            arguments.server_flag,
+        ) as server,
+        load_requests.connect(server.address) as channel,
+    ):
+        folder, stub = pathlib.Path(name), Stub(channel)
+        asked = load_requests.write_requests(model, folder)
+        progress(f"{len(asked)} requests to {model}, alone")
+        small = answer_alone(stub, asked)
+        layer = longest_layer(stub, asked)
+        progress(f"{sum(ROLES.values()) + KILLED} clients")
+        seen = run_load(arguments, server, asked, folder)
+        outcome = load_report.outcome(
+            seen, layer, small, arguments.most_growth, server.alive
+        )
+    outcome |= {"model": str(model), "minutes": arguments.minutes}
+    arguments.json.write_text(json.dumps(outcome, indent=1) + "\n")
+    print(load_report.text(outcome))
+    broken = [rule for rule, kept in outcome["rules"].items() if not kept]
+    if broken:
+        sys.exit(f"load.py: broken: {', '.join(broken)}")
+
+
+if __name__ == "__main__":
+    main()

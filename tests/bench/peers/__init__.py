@@ -1,0 +1,1 @@
+"""The libraries that phitap is measured beside."""
