@@ -60,7 +60,10 @@ struct WaveRun {
   int gradient_pass = -1;
   // The row of the wave whose values the run has; −1 has the executor make a
   // row that is the run's alone. Always −1 in kTransformers, in a gradient pass
-  // and past the prompt's pass.
+  // and past the prompt's pass. Of generating runs that name one row the first
+  // has it, since it fills one cache of keys and values; the executor makes
+  // rows of their own for the others, so a row below it, from the last position
+  // on, is cheaper.
   int row = -1;
 };
 

@@ -16,10 +16,10 @@ constexpr HookPoint kLeaf = {.hook = Hook::kTokenEmbeddings};
 
 }  // namespace
 
-GradientTape::GradientTape(Tracer& tracer, const RowPass& pass)
+GradientTape::GradientTape(Tracer& tracer, const RunPass& pass)
     : tracer_(tracer),
       pass_(pass),
-      planned_(pass.row.plan->gradient_passes[pass.row.gradient_pass]) {
+      planned_(pass.plan().gradient_passes[pass.wave_run.gradient_pass]) {
   for (const int gradient : planned_.gradients) {
     const HookPoint point = ReadOf(gradient).read_at;
     if (IndexOf(point) < 0) points_.push_back({.point = point});
@@ -27,7 +27,7 @@ GradientTape::GradientTape(Tracer& tracer, const RowPass& pass)
 }
 
 const RunRead& GradientTape::ReadOf(int gradient) const {
-  return std::get<GradientValue>(pass_.row.plan->nodes[gradient].operation)
+  return std::get<GradientValue>(pass_.plan().nodes[gradient].operation)
       .with_respect_to;
 }
 
@@ -101,7 +101,7 @@ std::vector<at::Tensor> GradientTape::Gradients(const at::Tensor& metric) {
     gradients.push_back(
         wholes[index].defined()
             ? Selected(points_[index], wholes[index].to(at::kFloat), read)
-            : at::zeros(pass_.row.plan->nodes[gradient].shape, at::kFloat));
+            : at::zeros(pass_.plan().nodes[gradient].shape, at::kFloat));
   }
   points_.clear();
   return gradients;

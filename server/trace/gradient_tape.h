@@ -10,7 +10,7 @@
 
 #include "server/model/hooks.h"
 #include "server/plan/program.h"
-#include "server/trace/row_pass.h"
+#include "server/trace/run_pass.h"
 #include "server/trace/tracer.h"
 
 namespace phitap {
@@ -21,7 +21,7 @@ namespace phitap {
 // outlive it.
 class GradientTape final : public Hooks {
  public:
-  GradientTape(Tracer& tracer, const RowPass& pass);
+  GradientTape(Tracer& tracer, const RunPass& pass);
 
   bool Wants(HookPoint point) const override;
   at::Tensor Visit(HookPoint point, at::Tensor value,
@@ -56,7 +56,7 @@ class GradientTape final : public Hooks {
                       const RunRead& read) const;
 
   Tracer& tracer_;
-  const RowPass& pass_;
+  const RunPass& pass_;
   const GradientPass& planned_;
   std::vector<Point> points_;
 };

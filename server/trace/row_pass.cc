@@ -1,134 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/trace/row_pass.h"
 
 #include <c10/util/Exception.h>
 
 #include <algorithm>
-#include <variant>
-
-#include "server/plan/order/reach.h"
+#include <limits>
+#include <utility>
 
 namespace phitap {
 namespace {
 
-ForwardRow PromptRow(const PlannedRun& run) {
-  return {
-      .ids = run.ids,
-      .position_ids = run.position_ids,
-      .has_position_ids = run.has_position_ids,
-      .hidden_positions = run.hidden_positions,
-      .layer_count = run.reach.layer_count,
-      .tail_positions = run.reach.tail_positions,
-      .norm_positions = run.reach.norm_positions,
-      .head_positions = run.reach.head_positions,
-  };
+// A row shows the point if it begins in this layer or before.
+int LayerOf(HookPoint point) {
+  // A row begins right before what shows the layer before its first.
+  if (point.hook == Hook::kLayerOutput) return point.layer + 1;
+  if (HasLayer(point.hook)) return point.layer;
+  return point.hook < Hook::kLayerInput ? 0 : std::numeric_limits<int>::max();
 }
 
-RunSequence SequenceOf(const PlannedRun& run, const ModelSpec& spec) {
-  return {.ids = run.ids,
-          .prompt_length = static_cast<int64_t>(run.ids.size()),
-          .window = spec.sliding_window,
-          .hidden_positions = run.hidden_positions};
+// Of the whole run; the row's positions are cut out of it.
+ForwardRow ForwardOf(const WaveRow& planned, const RunPass& leader) {
+  const int64_t first = planned.first_position;
+  const int64_t count = planned.token_count - first;
+  ForwardRow forward = leader.ask;
+  forward.ids = forward.ids.subspan(first, count);
+  forward.position_ids = forward.position_ids.subspan(first, count);
+  forward.long_factors = leader.run().sharing.long_factors;
+  const auto& hidden = leader.ask.hidden_positions;
+  const auto end =
+      std::lower_bound(hidden.begin(), hidden.end(), planned.token_count);
+  forward.hidden_positions = hidden.first(end - hidden.begin());
+  forward.first_position = first;
+  forward.first_layer = planned.first_layer;
+  forward.cache = nullptr;
+  forward.layer_count = planned.reach.layer_count;
+  forward.tail_positions = planned.reach.tail_positions;
+  forward.norm_positions = planned.reach.norm_positions;
+  forward.head_positions = planned.reach.head_positions;
+  return forward;
 }
 
-bool ReadsEveryPass(const ProgramNode& node) {
-  return std::get<RunRead>(node.operation).passes == RunRead::Passes::kEvery;
-}
-
-// The layers that must be computed for a value.
-int LayersFor(HookPoint read_at, const ModelSpec& spec) {
-  const Stage stage = StageOf(read_at.hook);
-  if (stage == Stage::kInputs) return 0;
-  return stage <= Stage::kTail ? read_at.layer + 1
-                               : static_cast<int>(spec.num_layers);
-}
-
-// What takes part in a pass that knows its step and its rows.
-void AddParts(const PlanIndex::RunParts& parts, RowPass& pass) {
-  const TracePlan& plan = *pass.row.plan;
-  TORCH_CHECK(pass.step == 0 || pass.forward.first_position > 0 ||
-                  parts.latches.empty(),
-              "a run with a latch cannot be computed again: what held at each "
-              "of its tokens is not known any more");
-  for (const int read : parts.reads) {
-    const bool takes_part = pass.step == 0 || ReadsEveryPass(plan.nodes[read]);
-    if (takes_part && pass.values->memory().nodes().Alive(read)) {
-      pass.reads.push_back(read);
-    }
-  }
-  const bool has_prompt = pass.forward.first_position == 0;
-  for (const int write : parts.writes) {
-    const StepSelection& steps = plan.writes[write].steps;
-    const bool prompt = has_prompt && steps.prompt;
-    if (prompt || (pass.step > 0 && steps.has_generated())) {
-      pass.writes.push_back(write);
-    }
-  }
-  for (const int capture : parts.captures) {
-    if (StepIndexIn(plan.captures[capture], pass) >= 0) {
-      pass.captures.push_back(capture);
-    }
-  }
+void CheckPlanned(const WaveRow& planned, absl::Span<const RunPass> runs,
+                  size_t index) {
+  TORCH_CHECK(0 <= planned.leader &&
+                  planned.leader < static_cast<int>(runs.size()) &&
+                  planned.parent < static_cast<int>(index),
+              "row ", index, " has leader ", planned.leader, " and parent ",
+              planned.parent);
+  const RunPass& leader = runs[planned.leader];
+  TORCH_CHECK(leader.step == 0 && 0 <= planned.first_position &&
+                  planned.first_position <= planned.token_count &&
+                  planned.token_count <= leader.token_count(),
+              "row ", index, " has positions [", planned.first_position, ", ",
+              planned.token_count, ") of a run's ", leader.token_count());
 }
 
 }  // namespace
 
-RowPass NextPass(const WaveRun& row, NodeValues& values) {
-  const ModelSpec& spec = values.rules().model.spec();
-  const PlannedRun& run = row.plan->runs[row.run];
-  RowPass pass{.row = row,
-               .forward = PromptRow(run),
-               .values = &values,
-               .generation = values.memory().GenerationOf(row.run),
-               .sequence = SequenceOf(run, spec)};
+PassRows::PassRows(absl::Span<const RunPass> runs) {
+  rows_.reserve(runs.size());
+  for (const RunPass& run : runs) {
+    AddAlone(static_cast<int>(row_of_run_.size()), run);
+  }
+  AddBelow();
+}
+
+PassRows::PassRows(const WavePlan& plan, absl::Span<const RunPass> runs,
+                   const ModelSpec& spec, const KeptRoots& roots) {
+  rows_.reserve(plan.rows.size() + runs.size());
+  std::vector<Place> places;
+  places.reserve(plan.rows.size());
+  for (const WaveRow& planned : plan.rows) {
+    CheckPlanned(planned, runs, places.size());
+    Place parent = planned.parent < 0 ? Place() : places[planned.parent];
+    if (planned.parent_root != kNoRoot) {
+      parent = {.states = roots.Find(planned.parent_root)};
+      TORCH_CHECK(parent.states != nullptr, "root ", planned.parent_root,
+                  " is not kept");
+    }
+    places.push_back(Add(planned, runs[planned.leader], parent));
+    if (planned.keep_as != kNoRoot) {
+      TORCH_CHECK(places.back().row >= 0, "nothing to keep as root ",
+                  planned.keep_as);
+      RowPass& kept = rows_[places.back().row];
+      kept.keep_as = planned.keep_as;
+      kept.states = std::make_shared<RowStates>(spec);
+      kept.forward.states = kept.states.get();
+    }
+  }
+  for (size_t run = 0; run < runs.size(); ++run) {
+    const int planned = plan.runs[run].row;
+    const int row = planned < 0 ? -1 : places.at(planned).row;
+    if (planned >= 0 && Join(row, static_cast<int>(run), runs[run])) continue;
+    AddAlone(static_cast<int>(run), runs[run]);
+  }
+  AddBelow();
+}
+
+void PassRows::AddAlone(int run, const RunPass& pass) {
+  row_of_run_.push_back(size());
+  rows_.push_back({.forward = pass.ask,
+                   .leader = run,
+                   .writes = pass.writes,
+                   .runs = {run}});
+}
+
+bool PassRows::Join(int row, int run, const RunPass& pass) {
   if (pass.generation != nullptr) {
-    pass.forward = pass.generation->NextRow();
-    pass.sequence.ids = pass.generation->ids();
-    pass.step = pass.generation->pass();
+    if (row < 0 || rows_[row].forward.cache != nullptr) return false;
+    rows_[row].forward.cache = pass.ask.cache;
   }
-  AddParts(values.memory().index().parts(row.run), pass);
-  return pass;
+  row_of_run_.push_back(row);
+  if (row >= 0) rows_[row].runs.push_back(run);
+  return true;
 }
 
-RowPass RecordedPass(const WaveRun& row, NodeValues& values) {
-  const ModelSpec& spec = values.rules().model.spec();
-  const TracePlan& plan = *row.plan;
-  const PlanIndex& index = values.memory().index();
-  const PlannedRun& run = plan.runs[row.run];
-  RowPass pass{.row = row,
-               .forward = PromptRow(run),
-               .values = &values,
-               .sequence = SequenceOf(run, spec),
-               .reads = index.gradient(row.gradient_pass).reads,
-               .writes = index.parts(row.run).writes};
-  int layer_count = 0;
-  Stage furthest = Stage::kInputs;
-  for (const int node : pass.reads) {
-    const auto& read = std::get<RunRead>(plan.nodes[node].operation);
-    layer_count = std::max(layer_count, LayersFor(read.read_at, spec));
-    furthest = std::max(furthest, StageOf(read.read_at.hook));
+PassRows::Place PassRows::Add(const WaveRow& planned, const RunPass& leader,
+                              const Place& parent) {
+  if (planned.first_position == planned.token_count ||
+      planned.first_layer > planned.reach.layer_count) {
+    return parent;
   }
-  // kTransformers takes all positions where it takes any.
-  static constexpr int64_t kFirst[] = {0};
-  const absl::Span<const int64_t> all = kFirst;
-  const absl::Span<const int64_t> none;
-  pass.forward.layer_count = layer_count;
-  pass.forward.tail_positions = all;
-  pass.forward.norm_positions = furthest >= Stage::kNorm ? all : none;
-  pass.forward.head_positions = furthest >= Stage::kHead ? all : none;
-  return pass;
+  RowPass row{.forward = ForwardOf(planned, leader),
+              .leader = planned.leader,
+              .writes = planned.writes,
+              .differing_writes = planned.differing_writes,
+              .parent_states = parent.states};
+  row.forward.parent_row = parent.row;
+  row.forward.parent_states = parent.states.get();
+  rows_.push_back(std::move(row));
+  return {.row = size() - 1};
 }
 
-int StepIndexIn(const PlannedCapture& capture, const RowPass& pass) {
-  const auto step =
-      std::find(capture.steps.begin(), capture.steps.end(), pass.step);
-  if (step == capture.steps.end()) return -1;
-  const std::vector<int32_t>& tokens = capture.step_token_ids;
-  if (pass.step > 0 && !tokens.empty() &&
-      !std::binary_search(tokens.begin(), tokens.end(),
-                          pass.sequence.ids.back())) {
-    return -1;
+void PassRows::AddBelow() {
+  for (int run = 0; run < static_cast<int>(row_of_run_.size()); ++run) {
+    for (int row = row_of_run_[run]; row >= 0; row = rows_[row].parent()) {
+      rows_[row].runs_below.push_back(run);
+    }
   }
-  return static_cast<int>(step - capture.steps.begin());
+}
+
+std::vector<RowStretch> PassRows::StretchesOf(int run, HookPoint point,
+                                              int64_t end) const {
+  std::vector<RowStretch> stretches;
+  const int layer = LayerOf(point);
+  for (int at = row_of_run_[run]; at >= 0 && end > 0; at = rows_[at].parent()) {
+    const RowPass& row = rows_[at];
+    if (layer < row.forward.first_layer) continue;
+    const bool has_parent = row.parent() >= 0 || row.parent_states != nullptr;
+    const int64_t begin = has_parent ? row.forward.first_position : 0;
+    if (begin >= end) continue;
+    stretches.push_back({.row = at, .begin = begin, .end = end});
+    end = begin;
+  }
+  if (end > 0) stretches.push_back({.begin = 0, .end = end});
+  return stretches;
 }
 
 }  // namespace phitap

@@ -1,52 +1,94 @@
-// One pass of a run, as a row of a wave.
+// The rows of a forward, and which runs have what of them.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef PHITAP_SERVER_TRACE_ROW_PASS_H_
 #define PHITAP_SERVER_TRACE_ROW_PASS_H_
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "server/model/forward.h"
+#include "server/model/row_states.h"
 #include "server/plan/executor.h"
-#include "server/trace/edit.h"
-#include "server/trace/generation.h"
-#include "server/trace/node_values.h"
+#include "server/spec/hook_point.h"
+#include "server/trace/kept_roots.h"
+#include "server/trace/run_pass.h"
 
 namespace phitap {
 
-// What the pass computes and what takes part in it.
+// One row as the model and the tracer see it.
 struct RowPass {
-  WaveRun row;
+  // With the indices of the forward's rows.
   ForwardRow forward;
-  // Of the request, outlives the pass.
-  NodeValues* values = nullptr;
-  // Null for a run that does not generate, and in a gradient pass.
-  Generation* generation = nullptr;
-  RunSequence sequence;
-  // 0 is the prompt's pass, t that of the t-th generated token.
-  int step = 0;
-  // Indices into the plan: nodes that are read, writes, captures.
-  std::vector<int> reads;
+  // The run whose tokens and writes it has.
+  int leader = 0;
+  // Indices into the leader's plan, in the order in which they apply.
   std::vector<int> writes;
-  std::vector<int> captures;
+  // See WaveRow.
+  std::vector<int> differing_writes;
+  // Runs that have it, and runs that have it or a row below it; ascending.
+  std::vector<int> runs;
+  std::vector<int> runs_below;
+  RootId keep_as = kNoRoot;
+  // What `forward` points to.
+  std::shared_ptr<RowStates> states;
+  std::shared_ptr<const RowStates> parent_states;
 
-  const PlannedRun& run() const { return row.plan->runs[row.run]; }
-  // Of the pass's own token: the last there is.
-  int64_t own_position() const {
-    return static_cast<int64_t>(sequence.ids.size()) - 1;
+  int parent() const { return forward.parent_row; }
+  int64_t end_position() const {
+    return forward.first_position + static_cast<int64_t>(forward.ids.size());
   }
 };
 
-// The next pass of the row's run.
-RowPass NextPass(const WaveRun& row, NodeValues& values);
+// A run's positions [begin, end) that one row has.
+struct RowStretch {
+  // −1: in a row of an earlier wave, which shows nothing.
+  int row = -1;
+  int64_t begin = 0;
+  int64_t end = 0;
+};
 
-// A pass of the row's run for a gradient pass of the plan: what the metric and
-// the run's writes read, nothing captured; no further than the metric needs.
-RowPass RecordedPass(const WaveRun& row, NodeValues& values);
+// Rows with something to compute, parents before their children.
+class PassRows {
+ public:
+  // A row of its own for each run of a forward that has no others.
+  explicit PassRows(absl::Span<const RunPass> runs);
+  // Those of the plan, then rows of their own for the runs that have none; the
+  // plan and the passes of its runs outlive this. Throws c10::Error where the
+  // plan breaks what executor.h says of it.
+  PassRows(const WavePlan& plan, absl::Span<const RunPass> runs,
+           const ModelSpec& spec, const KeptRoots& roots);
 
-// The index among the tensors of a capture's steps of those that a pass makes;
-// −1 where it makes none.
-int StepIndexIn(const PlannedCapture& capture, const RowPass& pass);
+  absl::Span<const RowPass> rows() const { return rows_; }
+  const RowPass& operator[](int row) const { return rows_[row]; }
+  int size() const { return static_cast<int>(rows_.size()); }
+  // −1 where all of the run's values are those of an earlier wave's row.
+  int RowOf(int run) const { return row_of_run_[run]; }
+
+  // Which rows show the value of a hook point at positions (or queries) before
+  // `end` of a run, from the last position to the first.
+  std::vector<RowStretch> StretchesOf(int run, HookPoint point,
+                                      int64_t end) const;
+
+ private:
+  // Where a row of the plan has come to: one with nothing to compute is its
+  // parent.
+  struct Place {
+    int row = -1;
+    std::shared_ptr<const RowStates> states;
+  };
+
+  void AddAlone(int run, const RunPass& pass);
+  // Gives the run the row, −1 for one of an earlier wave; false where the row
+  // cannot fill the run's cache.
+  bool Join(int row, int run, const RunPass& pass);
+  Place Add(const WaveRow& planned, const RunPass& leader, const Place& parent);
+  void AddBelow();
+
+  std::vector<RowPass> rows_;
+  std::vector<int> row_of_run_;
+};
 
 }  // namespace phitap
 

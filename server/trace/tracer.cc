@@ -1,76 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/trace/tracer.h"
+
+#include <ATen/ops/tensor.h>
 
 #include <algorithm>
 #include <string>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "server/base/status_macros.h"
 #include "server/model/torch_guard.h"
-#include "server/model/weights.h"
 #include "server/spec/quote.h"
+#include "server/trace/deliver_capture.h"
 #include "server/trace/host_view.h"
-#include "server/trace/part_values.h"
-#include "server/trace/reduce.h"
 #include "server/trace/select.h"
 
 namespace phitap {
 namespace {
 
-// What a write sets a part to.
-struct PartEdit {
-  at::Tensor value;
-  at::Tensor condition;
-};
-
-// `take` is the part as it stands; asked for only where it counts.
-PartEdit EditOf(const WrittenPart& part, NodeValues& values,
-                absl::FunctionRef<at::Tensor()> take) {
-  const PlannedWrite& write = *part.write;
-  const std::vector<ProgramNode>& nodes = values.plan().nodes;
-  const bool conditional = write.condition >= 0;
-  const bool needs_current = nodes[write.value].in_write ||
-                             (conditional && nodes[write.condition].in_write);
-  PartValues scope(values, part, needs_current ? take() : at::Tensor());
-  PartEdit edit{.value = scope.Value(write.value)};
-  if (conditional) edit.condition = scope.Value(write.condition);
-  return edit;
+// input_size of a run, whatever it has in common with others.
+at::Tensor OwnSize(const RowWatch& watch, const RunPass& pass) {
+  const auto count = static_cast<int64_t>(pass.ask.ids.size());
+  const at::Tensor size = at::tensor({int64_t{1}, count}).view({1, 2});
+  return SelectLines(size, {0}, watch.watch.point.hook, *watch.selection);
 }
 
 }  // namespace
 
-Tracer::Tracer(const Phi3& model, absl::Span<const RowPass> passes)
+Tracer::Tracer(const Phi3& model, absl::Span<const RunPass> runs,
+               const PassRows& rows)
     : model_(model),
-      passes_(passes),
-      table_(model.spec(), passes),
-      logits_(passes.size()),
-      statuses_(passes.size()) {
-  for (int row = 0; row < static_cast<int>(passes.size()); ++row) {
-    captures_left_.push_back(table_.capture_count(row));
-    row_of_run_[{&passes[row].values->memory(), passes[row].row.run}] = row;
+      runs_(runs),
+      rows_(rows),
+      table_(model.spec(), runs, rows),
+      progress_(runs, rows),
+      logits_(runs.size()) {
+  for (int run = 0; run < static_cast<int>(runs.size()); ++run) {
+    captures_left_.push_back(table_.capture_count(run));
+    pass_of_run_[{&runs[run].values->memory(), runs[run].wave_run.run}] = run;
+  }
+  for (const int run : table_.blind_runs()) {
+    progress_.FailRun(run,
+                      absl::InternalError("a row of an earlier wave is asked "
+                                          "for what it cannot show again"));
   }
 }
 
-void Tracer::ForRow(int row, absl::FunctionRef<void()> work) {
-  if (!statuses_[row].ok()) return;
+void Tracer::ForRun(int run, absl::FunctionRef<void()> work) {
+  if (!progress_.status(run).ok()) return;
   const absl::Status status = RunGuarded([&] {
     work();
     return absl::OkStatus();
   });
-  if (!status.ok()) statuses_[row] = status;
+  if (!status.ok()) progress_.FailRun(run, status);
+}
+
+std::vector<int> Tracer::VisitsOf(HookPoint point, int row) const {
+  std::vector<int> visits;
+  const auto add = [&](int of) {
+    const int visit = table_.FindVisit(point, of);
+    if (visit >= 0 && progress_.Needed(of)) visits.push_back(visit);
+  };
+  add(row);
+  for (const int other : progress_.GaveWayTo(row)) add(other);
+  return visits;
 }
 
 Tracer::PointVisit Tracer::Begin(HookPoint point, at::Tensor value,
-                                 const TokenLayout& layout) {
+                                 const TokenLayout& layout) const {
   PointVisit visit{.visits = table_.At(point),
                    .matrix = EditedMatrix(std::move(value))};
   visit.waiting.assign(visit.visits.size(), nullptr);
   for (const TokenLayout::Row& lines : layout.rows) {
-    const auto found = std::lower_bound(
-        visit.visits.begin(), visit.visits.end(), lines.row,
-        [](const RowVisit& v, int row) { return v.row < row; });
-    if (found == visit.visits.end() || found->row != lines.row) continue;
-    if (!statuses_[lines.row].ok()) continue;
-    visit.waiting[found - visit.visits.begin()] = &lines;
+    for (const int v : VisitsOf(point, lines.row)) visit.waiting[v] = &lines;
   }
   return visit;
 }
@@ -80,14 +82,9 @@ at::Tensor Tracer::Visit(HookPoint point, at::Tensor value,
   PointVisit visit = Begin(point, std::move(value), layout);
   for (size_t v = 0; v < visit.visits.size(); ++v) {
     if (visit.waiting[v] == nullptr) continue;
-    const RowVisit& row = visit.visits[v];
-    ForRow(row.row, [&] {
-      for (const Watch& watch : row.before) {
-        Watched(watch, row.row,
-                SelectRow(visit.matrix.value(), *visit.waiting[v],
-                          watch.point.hook, *watch.selection));
-      }
-    });
+    for (const RowWatch& watch : visit.visits[v].before) {
+      Show(watch, *visit.waiting[v], visit.matrix.value());
+    }
   }
   for (size_t v = 0; v < visit.visits.size(); ++v) TakeInOrder(visit, v);
   return visit.matrix.value();
@@ -111,21 +108,36 @@ void Tracer::TakeInOrder(PointVisit& point, size_t visit) {
 }
 
 int Tracer::SoonerThan(const PointVisit& point, size_t visit) const {
-  const RowVisit& row = point.visits[visit];
-  NodeValues& values = *passes_[row.row].values;
-  for (const int write : row.writes) {
+  const RowVisit& own = point.visits[visit];
+  const auto waits = [&](size_t other) {
+    return other != visit && point.waiting[other] != nullptr;
+  };
+  if (progress_.HasGivenWay(own.row)) {
+    // What its runs see is what the writes of the row in its place have left.
+    for (size_t v = 0; v < visit; ++v) {
+      if (waits(v) && point.visits[v].row == point.waiting[visit]->row) {
+        return static_cast<int>(v);
+      }
+    }
+    return -1;
+  }
+  NodeValues& values = *runs_[rows_[own.row].leader].values;
+  for (const int write : own.writes) {
     for (const int read :
          values.MissingReads(values.memory().index().external_inputs(write))) {
       const auto& planned =
           std::get<RunRead>(values.plan().nodes[read].operation);
-      const auto other = row_of_run_.find({&values.memory(), planned.run});
-      if (other == row_of_run_.end() || other->second == row.row) continue;
-      const auto found = std::lower_bound(
-          point.visits.begin(), point.visits.end(), other->second,
-          [](const RowVisit& v, int r) { return v.row < r; });
-      if (found == point.visits.end() || found->row != other->second) continue;
-      const auto index = found - point.visits.begin();
-      if (point.waiting[index] != nullptr) return static_cast<int>(index);
+      const auto run = pass_of_run_.find({&values.memory(), planned.run});
+      if (run == pass_of_run_.end()) continue;
+      for (size_t v = 0; v < point.visits.size(); ++v) {
+        const std::vector<RowWatch>& after = point.visits[v].after;
+        const auto shows = [&](const RowWatch& watch) {
+          return watch.watch.run == run->second;
+        };
+        if (waits(v) && std::any_of(after.begin(), after.end(), shows)) {
+          return static_cast<int>(v);
+        }
+      }
     }
   }
   return -1;
@@ -135,148 +147,133 @@ void Tracer::Take(PointVisit& point, size_t visit) {
   const TokenLayout::Row* lines = std::exchange(point.waiting[visit], nullptr);
   if (lines == nullptr) return;
   const RowVisit& row = point.visits[visit];
-  const RowPass& pass = passes_[row.row];
-  if (!HasInputs(row.row, row.writes)) return;
-  ForRow(row.row, [&] {
-    for (const int write : row.writes) {
-      Apply(write, pass, *lines, point.matrix);
-    }
-    for (const Watch& watch : row.after) {
-      Watched(watch, row.row,
-              SelectRow(point.matrix.value(), *lines, watch.point.hook,
-                        *watch.selection));
-    }
-    if (row.chooses_token && !lines->positions.empty()) {
-      const auto last = static_cast<int64_t>(lines->positions.size()) - 1;
-      logits_[row.row] =
-          point.matrix.value().select(0, lines->begin + last).clone();
-    }
+  Write(row, [&](const PlannedWrite& write, const WriteScope& scope) {
+    return ApplyWrite(write, scope, *lines, point.matrix);
+  });
+  for (const RowWatch& watch : row.after) {
+    Show(watch, *lines, point.matrix.value());
+  }
+  for (const int run : row.choosing_runs) {
+    Choose(run, *lines, point.matrix.value());
+  }
+}
+
+void Tracer::Choose(int run, const TokenLayout::Row& lines,
+                    const at::Tensor& logits) {
+  const auto own =
+      std::lower_bound(lines.positions.begin(), lines.positions.end(),
+                       runs_[run].own_position());
+  if (own == lines.positions.end()) return;
+  ForRun(run, [&] {
+    logits_[run] =
+        logits.select(0, lines.begin + (own - lines.positions.begin())).clone();
   });
 }
 
-void Tracer::Apply(int write, const RowPass& pass,
-                   const TokenLayout::Row& lines, EditedMatrix& matrix) const {
-  const PlannedWrite& planned = pass.row.plan->writes[write];
-  for (const WrittenPart& part : PartsOf(planned, lines, pass.sequence)) {
-    const PartEdit edit =
-        EditOf(part, *pass.values, [&] { return matrix.Take(part); });
-    matrix.Put(part, edit.value, edit.condition);
-  }
-}
-
-void Tracer::Apply(int write, const RowPass& pass, const PatternBlock& block,
-                   EditedPattern& pattern) const {
-  const PlannedWrite& planned = pass.row.plan->writes[write];
-  for (const WrittenPart& part : PartsOf(planned, block, pass.sequence)) {
-    const PartEdit edit =
-        EditOf(part, *pass.values, [&] { return pattern.Take(part); });
-    pattern.Put(part, pass.sequence, edit.value, edit.condition);
-  }
+void Tracer::Write(
+    const RowVisit& visit,
+    absl::FunctionRef<bool(const PlannedWrite&, const WriteScope&)> apply) {
+  if (visit.writes.empty() || progress_.HasGivenWay(visit.row)) return;
+  const RowPass& row = rows_[visit.row];
+  const RunPass& leader = runs_[row.leader];
+  const absl::Status status = RunGuarded([&] {
+    for (const int write : visit.writes) {
+      RETURN_IF_ERROR(InputStatus(write, *leader.values));
+    }
+    for (const int write : visit.writes) {
+      const bool differs =
+          progress_.MayGiveWay(visit.row) &&
+          std::find(row.differing_writes.begin(), row.differing_writes.end(),
+                    write) != row.differing_writes.end();
+      const bool written =
+          apply(leader.plan().writes[write],
+                {.values = *leader.values,
+                 .sequence = leader.sequence,
+                 .same_bits = differs ? SameBits::kLeave : SameBits::kWrite});
+      if (written && differs) progress_.HasChanged(visit.row);
+    }
+    return absl::OkStatus();
+  });
+  if (!status.ok()) progress_.FailRow(visit.row, status);
 }
 
 bool Tracer::WantsPattern(HookPoint point, const PatternBlock& block) const {
-  const std::vector<RowVisit>& visits = table_.At(point);
-  const auto visit =
-      std::lower_bound(visits.begin(), visits.end(), block.row,
-                       [](const RowVisit& v, int row) { return v.row < row; });
-  if (visit == visits.end() || visit->row != block.row) return false;
-  if (!statuses_[block.row].ok()) return false;
-  if (!visit->writes.empty()) return true;
-  const auto wants = [&](const Watch& watch) {
-    return watch.pattern->Wants(block);
-  };
-  return std::any_of(visit->before.begin(), visit->before.end(), wants) ||
-         std::any_of(visit->after.begin(), visit->after.end(), wants);
+  const auto wants = [&](const RowWatch& watch) { return watch.Wants(block); };
+  for (const int v : VisitsOf(point, block.row)) {
+    const RowVisit& visit = table_.At(point)[v];
+    const bool writes =
+        !visit.writes.empty() && !progress_.HasGivenWay(visit.row);
+    if (writes ||
+        std::any_of(visit.before.begin(), visit.before.end(), wants) ||
+        std::any_of(visit.after.begin(), visit.after.end(), wants)) {
+      return true;
+    }
+  }
+  return false;
 }
 
 at::Tensor Tracer::VisitPattern(HookPoint point, const PatternBlock& block,
                                 at::Tensor value) {
-  std::vector<RowVisit>& visits = table_.At(point);
-  RowVisit& row =
-      *std::lower_bound(visits.begin(), visits.end(), block.row,
-                        [](const RowVisit& v, int r) { return v.row < r; });
   EditedPattern pattern(std::move(value));
-  ForRow(row.row, [&] { WatchBlock(row.before, block, pattern.value()); });
-  if (!HasInputs(row.row, row.writes)) return pattern.value();
-  ForRow(row.row, [&] {
-    for (const int write : row.writes) {
-      Apply(write, passes_[row.row], block, pattern);
-    }
-    WatchBlock(row.after, block, pattern.value());
-  });
+  const std::vector<int> visits = VisitsOf(point, block.row);
+  for (const int v : visits) {
+    Show(table_.At(point)[v].before, block, pattern.value());
+  }
+  for (const int v : visits) {
+    const RowVisit& visit = table_.At(point)[v];
+    Write(visit, [&](const PlannedWrite& write, const WriteScope& scope) {
+      return ApplyWrite(write, scope, block, pattern);
+    });
+    Show(visit.after, block, pattern.value());
+  }
   return pattern.value();
 }
 
-void Tracer::WatchBlock(std::vector<Watch>& watches, const PatternBlock& block,
-                        const at::Tensor& value) {
-  for (Watch& watch : watches) {
-    if (!watch.pattern->Wants(block)) continue;
-    watch.pattern->Add(block, value);
-    if (watch.pattern->Complete()) {
-      Watched(watch, block.row, watch.pattern->Take());
-    }
+void Tracer::Show(const RowWatch& watch, const TokenLayout::Row& lines,
+                  const at::Tensor& value) {
+  const int run = watch.watch.run;
+  ForRun(run, [&] {
+    const at::Tensor selected = watch.watch.point.hook == Hook::kInputSize
+                                    ? OwnSize(watch, runs_[run])
+                                    : watch.Take(lines, value);
+    if (selected.defined()) Watched(watch.watch, selected);
+  });
+}
+
+void Tracer::Show(const std::vector<RowWatch>& watches,
+                  const PatternBlock& block, const at::Tensor& value) {
+  for (const RowWatch& watch : watches) {
+    ForRun(watch.watch.run, [&] {
+      const at::Tensor selected = watch.Take(block, value);
+      if (selected.defined()) Watched(watch.watch, selected);
+    });
   }
 }
 
-std::vector<int> Tracer::AfterLayer(int, const TokenLayout& layout) {
-  std::vector<int> dropped;
-  for (const TokenLayout::Row& lines : layout.rows) {
-    const WaveRun& row = passes_[lines.row].row;
-    absl::Status& status = statuses_[lines.row];
-    row.sink->LayerDone(row.run, static_cast<int64_t>(lines.positions.size()));
-    if (status.ok() && row.sink->Cancelled(row.run)) {
-      status = absl::CancelledError("nobody waits for the run any more");
-    }
-    if (!status.ok()) dropped.push_back(lines.row);
-  }
-  return dropped;
-}
-
-void Tracer::Watched(const Watch& watch, int row, const at::Tensor& selected) {
+void Tracer::Watched(const Watch& watch, const at::Tensor& selected) {
+  const RunPass& pass = runs_[watch.run];
   if (watch.node >= 0) {
-    passes_[row].values->PutRead(watch.node, ToKeep(selected));
-  } else {
-    Deliver(watch, row, selected);
+    pass.values->PutRead(watch.node, ToKeep(selected));
+    return;
   }
+  DeliverCapture(model_, pass, watch, selected);
+  --captures_left_[watch.run];
 }
 
-void Tracer::Deliver(const Watch& watch, int row, const at::Tensor& selected) {
-  const PlannedCapture& capture = *watch.capture;
-  const RowPass& pass = passes_[row];
-  const bool plain = std::holds_alternative<std::monostate>(capture.reduction);
-  const std::vector<at::Tensor> parts =
-      Reduce(model_, plain ? selected : selected.contiguous(),
-             capture.reduction, SeqDimension(capture.point.hook));
-  for (size_t part = 0; part < parts.size(); ++part) {
-    const int tensor = watch.first_tensor + static_cast<int>(part);
-    const DType dtype = pass.row.plan->tensors[tensor].dtype;
-    pass.values->memory().Deliver(*pass.row.sink, tensor,
-                                  ToHost(parts[part].to(ScalarTypeOf(dtype))));
-  }
-  --captures_left_[row];
+absl::Status Tracer::InputStatus(int write, NodeValues& values) const {
+  const std::vector<int> missing =
+      values.MissingReads(values.memory().index().external_inputs(write));
+  return missing.empty() ? absl::OkStatus()
+                         : WhyMissing(values, missing.front());
 }
 
-bool Tracer::HasInputs(int row, absl::Span<const int> writes) {
-  if (!statuses_[row].ok()) return false;
-  const NodeValues& values = *passes_[row].values;
-  for (const int write : writes) {
-    const std::vector<int> missing = values.MissingReads(
-        passes_[row].values->memory().index().external_inputs(write));
-    if (missing.empty()) continue;
-    statuses_[row] = WhyMissing(row, missing.front());
-    return false;
-  }
-  return true;
-}
-
-absl::Status Tracer::WhyMissing(int row, int read) const {
-  NodeValues& values = *passes_[row].values;
+absl::Status Tracer::WhyMissing(NodeValues& values, int read) const {
   const ProgramNode& node = values.plan().nodes[read];
   const int run = std::get<RunRead>(node.operation).run;
   const std::string label = Quoted(values.plan().runs[run].label);
-  const auto other = row_of_run_.find({&values.memory(), run});
-  if (other != row_of_run_.end() && !statuses_[other->second].ok()) {
-    const absl::Status& why = statuses_[other->second];
+  const auto other = pass_of_run_.find({&values.memory(), run});
+  if (other != pass_of_run_.end() && !progress_.status(other->second).ok()) {
+    const absl::Status& why = progress_.status(other->second);
     return absl::IsCancelled(why)
                ? absl::CancelledError(absl::StrCat(
                      "run ", label, ", which it reads, was cancelled"))

@@ -1,94 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/trace/visit_table.h"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
 #include "server/plan/captures/reduction.h"
-#include "server/trace/select.h"
 
 namespace phitap {
-namespace {
 
-// Where a value is read and whether that is before the writes there: what goes
-// into a layer is what the one before it made, its writes included.
-struct Moment {
-  HookPoint read_at;
-  bool before = false;
-};
-Moment MomentOf(HookPoint point, HookPoint read_at, ReadTime time) {
-  return {.read_at = read_at,
-          .before = point == read_at && time == ReadTime::kBefore};
-}
-
-// In a pass after the prompt's a value is its own token's alone.
-std::shared_ptr<const ResolvedSelection> SelectionIn(
-    const RowPass& pass, Hook hook, const ResolvedSelection& selection) {
-  if (pass.step == 0) return {pass.row.plan, &selection};
-  auto own = std::make_shared<ResolvedSelection>(selection);
-  own->positions.reset();
-  if (IsPattern(hook)) own->queries = {pass.own_position()};
-  if (SeqDimension(hook) >= 0) own->positions = {pass.own_position()};
-  return own;
-}
-
-Watch WatchOf(const RowPass& pass, HookPoint point,
-              const ResolvedSelection& selection) {
-  Watch watch{.point = point,
-              .selection = SelectionIn(pass, point.hook, selection)};
-  if (IsPattern(point.hook)) {
-    watch.pattern = std::make_unique<PatternCapture>(
-        point.hook, *watch.selection,
-        static_cast<int64_t>(pass.sequence.ids.size()));
-  }
-  return watch;
-}
-
-}  // namespace
-
-VisitTable::VisitTable(const ModelSpec& spec, absl::Span<const RowPass> passes)
+VisitTable::VisitTable(const ModelSpec& spec, absl::Span<const RunPass> runs,
+                       const PassRows& rows)
     : visits_(kHookCount * (spec.num_layers + 1)),
-      capture_counts_(passes.size(), 0) {
-  for (size_t row = 0; row < passes.size(); ++row) {
-    Add(static_cast<int>(row), passes[row]);
+      capture_counts_(runs.size()) {
+  for (int row = 0; row < rows.size(); ++row) {
+    const TracePlan& plan = runs[rows[row].leader].plan();
+    for (const int write : rows[row].writes) {
+      VisitOf(row, plan.writes[write].point).writes.push_back(write);
+    }
+  }
+  for (int run = 0; run < static_cast<int>(runs.size()); ++run) {
+    AddWatches(run, runs[run], rows);
+    if (runs[run].generation == nullptr) continue;
+    VisitOf(rows.RowOf(run), {.hook = Hook::kLogits})
+        .choosing_runs.push_back(run);
   }
 }
 
 RowVisit& VisitTable::VisitOf(int row, HookPoint point) {
-  std::vector<RowVisit>& visits = At(point);
-  if (visits.empty() || visits.back().row != row) {
-    visits.push_back({.row = row});
+  std::vector<RowVisit>& visits = visits_[IndexOf(point)];
+  if (visits.empty() || visits.back().row < row) {
+    return visits.emplace_back(RowVisit{.row = row});
   }
-  return visits.back();
+  const auto at =
+      std::lower_bound(visits.begin(), visits.end(), row,
+                       [](const RowVisit& v, int r) { return v.row < r; });
+  return at->row == row ? *at : *visits.insert(at, RowVisit{.row = row});
 }
 
-void VisitTable::Add(int row, const RowPass& pass) {
-  const TracePlan& plan = *pass.row.plan;
+int VisitTable::FindVisit(HookPoint point, int row) const {
+  const std::vector<RowVisit>& visits = At(point);
+  const auto at =
+      std::lower_bound(visits.begin(), visits.end(), row,
+                       [](const RowVisit& v, int r) { return v.row < r; });
+  const bool found = at != visits.end() && at->row == row;
+  return found ? static_cast<int>(at - visits.begin()) : -1;
+}
+
+void VisitTable::AddWatches(int run, const RunPass& pass,
+                            const PassRows& rows) {
+  const TracePlan& plan = pass.plan();
   for (const int node : pass.reads) {
     const auto& read = std::get<RunRead>(plan.nodes[node].operation);
-    const Moment moment = MomentOf(read.point, read.read_at, read.time);
-    Watch watch = WatchOf(pass, read.point, read.selection);
-    watch.node = node;
-    RowVisit& visit = VisitOf(row, moment.read_at);
-    (moment.before ? visit.before : visit.after).push_back(std::move(watch));
-  }
-  for (const int write : pass.writes) {
-    VisitOf(row, plan.writes[write].point).writes.push_back(write);
+    const Watch watch{.run = run, .point = read.point, .node = node};
+    Add(PlaceWatch(watch, read.read_at, read.selection, pass, rows),
+        read.read_at, read.time);
   }
   for (const int index : pass.captures) {
     const PlannedCapture& capture = plan.captures[index];
-    const Moment moment =
-        MomentOf(capture.point, capture.read_at, capture.time);
-    Watch watch = WatchOf(pass, capture.point, capture.selection);
-    watch.capture = &capture;
-    watch.first_tensor =
-        capture.first_tensor +
-        StepIndexIn(capture, pass) * PartCount(capture.reduction);
-    RowVisit& visit = VisitOf(row, moment.read_at);
-    (moment.before ? visit.before : visit.after).push_back(std::move(watch));
-    ++capture_counts_[row];
+    const Watch watch{.run = run,
+                      .point = capture.point,
+                      .capture = &capture,
+                      .first_tensor = capture.first_tensor +
+                                      StepIndexIn(capture, pass) *
+                                          PartCount(capture.reduction)};
+    Add(PlaceWatch(watch, capture.read_at, capture.selection, pass, rows),
+        capture.read_at, capture.time);
+    ++capture_counts_[run];
   }
-  if (pass.generation != nullptr) {
-    VisitOf(row, {.hook = Hook::kLogits}).chooses_token = true;
+}
+
+void VisitTable::Add(std::vector<PlacedWatch> parts, HookPoint read_at,
+                     ReadTime time) {
+  for (PlacedWatch& part : parts) {
+    const Watch& watch = part.watch.watch;
+    if (part.row < 0) {
+      if (blind_runs_.empty() || blind_runs_.back() != watch.run) {
+        blind_runs_.push_back(watch.run);
+      }
+      continue;
+    }
+    // What goes into a layer is what the one before it made, its writes
+    // included.
+    const bool before = watch.point == read_at && time == ReadTime::kBefore;
+    RowVisit& visit = VisitOf(part.row, read_at);
+    (before ? visit.before : visit.after).push_back(std::move(part.watch));
   }
 }
 
