@@ -9,7 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "server/plan/order/forward_order.h"
 #include "tests/support/status_matchers.h"
-#include "tests/unit/plan/programming.h"
+#include "tests/unit/plan/group_text.h"
 
 namespace phitap {
 namespace {
@@ -17,53 +17,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-
-// Sets a hook point's value to that of a run elsewhere.
-struct Patch {
-  std::string from_run;
-  std::string from;
-  std::string into;
-  std::string time = "READ_TIME_AFTER";
-};
-
-std::string RunOf(const std::string& label, const std::vector<Patch>& patches) {
-  std::string text = absl::StrCat("runs { label: '", label,
-                                  "' prompt { tokens { ids: [1,2,3] } }");
-  for (const Patch& patch : patches) {
-    absl::StrAppend(&text, " interventions { hook_points: '", patch.into,
-                    "' set { value { run { run: '", patch.from_run,
-                    "' hook_point: '", patch.from, "' read_time: ", patch.time,
-                    " } } } }");
-  }
-  return text + " }";
-}
-
-// `0 1 | 2 (0)`: runs of the groups, and what each comes after; passes in <>.
-std::string Groups(const TracePlan& plan) {
-  return absl::StrJoin(
-      plan.groups, " | ", [](std::string* out, const RunGroup& group) {
-        std::string runs = absl::StrJoin(group.runs, " ");
-        if (group.gradient_pass >= 0) runs = absl::StrCat("<", runs, ">");
-        absl::StrAppend(out, runs);
-        if (group.after.empty()) return;
-        absl::StrAppend(out, " (", absl::StrJoin(group.after, " "), ")");
-      });
-}
-
-std::string GroupsOf(const std::string& text,
-                     const PlanContext& context = TinyContext()) {
-  const auto plan = Plan(text, context);
-  return plan.ok() ? Groups(**plan) : std::string(plan.status().message());
-}
-
-// Both point at the same place.
-Patch From(const std::string& run, const std::string& point) {
-  return {.from_run = run, .from = point, .into = point};
-}
-
-constexpr char kTransformers[] =
-    "options { numerics: NUMERICS_TRANSFORMERS } captures { hook_points: "
-    "'logits' }";
 
 TEST(PlanGroups, GiveRunsThatNeedNothingGroupsOfTheirOwn) {
   EXPECT_EQ(GroupsOf(absl::StrCat(RunOf("a", {}), RunOf("b", {}), kLogits)),
@@ -120,73 +73,6 @@ TEST(PlanGroups, ChainRunsOverAsManyStagesAsTheyNeed) {
           RunOf("c", {{"b", "layers.2.mlp_input", "layers.2.mlp_output"}}),
           kLogits)),
       "0 1 2");
-}
-
-TEST(PlanGroups, LetRunsOfOneWaveReadEachOther) {
-  const std::string runs = absl::StrCat(
-      RunOf("a", {{"b", "layers.1.layer_output", "layers.3.layer_output"}}),
-      RunOf("b", {{"a", "layers.1.layer_output", "layers.2.layer_output"}}));
-  EXPECT_EQ(GroupsOf(runs + kLogits), "0 1");
-  EXPECT_THAT(GroupsOf(runs + kTransformers),
-              AllOf(StartsWith("runs[0].interventions[0]"),
-                    HasSubstr("run \"a\" (runs[0].interventions[0]"),
-                    HasSubstr("layers.3.layer_output) -> run \"b\" ("),
-                    HasSubstr("layers.2.layer_output) -> run \"a\"")));
-}
-
-TEST(PlanGroups, RefuseRunsThatWouldWaitForEachOther) {
-  const std::string runs = absl::StrCat(
-      RunOf("a", {{"b", "layers.3.layer_output", "layers.1.layer_output"}}),
-      RunOf("b", {{"a", "layers.0.layer_output", "layers.2.layer_output"}}));
-  EXPECT_THAT(
-      GroupsOf(runs + kLogits),
-      AllOf(StartsWith("runs[0].interventions[0]"),
-            HasSubstr("the edit of layers.1.layer_output needs "
-                      "layers.3.layer_output of run \"b\", which comes later"),
-            HasSubstr("run \"b\" (runs[1].interventions[0]"),
-            HasSubstr("-> run \"a\"")));
-}
-
-TEST(PlanGroups, RefuseARunThatWaitsForItself) {
-  const auto refused = [](const Patch& patch) {
-    return GroupsOf(RunOf("a", {patch}) + kLogits);
-  };
-  EXPECT_THAT(
-      refused({"a", "layers.2.layer_output", "layers.1.layer_output"}),
-      AllOf(StartsWith("runs[0].interventions[0]"),
-            HasSubstr("needs layers.2.layer_output of its own run \"a\"")));
-  EXPECT_THAT(refused(From("a", "layers.2.layer_output")),
-              HasSubstr("the edits of layers.2.layer_output need each other's "
-                        "result: run \"a\""));
-  Patch before = From("a", "layers.2.layer_output");
-  before.time = "READ_TIME_BEFORE";
-  EXPECT_EQ(refused(before), "0");
-  EXPECT_EQ(refused({"a", "layers.0.mlp_output", "layers.2.mlp_output"}), "0");
-  EXPECT_EQ(GroupsOf(RunOf("a", {{"a", "layers.0.mlp_output",
-                                  "layers.2.mlp_output"}}) +
-                     kTransformers),
-            "0");
-}
-
-TEST(PlanGroups, TakeRunsAtOnePointOneAfterAnother) {
-  const std::string point = "layers.2.layer_output";
-  EXPECT_EQ(GroupsOf(absl::StrCat(RunOf("c", {From("b", point)}),
-                                  RunOf("b", {From("a", point)}),
-                                  RunOf("a", {}), kLogits)),
-            "0 1 2");
-  EXPECT_THAT(GroupsOf(absl::StrCat(RunOf("a", {From("b", point)}),
-                                    RunOf("b", {From("a", point)}), kLogits)),
-              AllOf(HasSubstr("the edits of layers.2.layer_output need each "
-                              "other's result"),
-                    HasSubstr("run \"a\" (runs[0].interventions[0]"),
-                    HasSubstr("run \"b\" (runs[1].interventions[0]")));
-  // What both had before their edits can be exchanged.
-  Patch from_a = From("a", point);
-  Patch from_b = From("b", point);
-  from_a.time = from_b.time = "READ_TIME_BEFORE";
-  EXPECT_EQ(GroupsOf(absl::StrCat(RunOf("a", {from_b}), RunOf("b", {from_a}),
-                                  kLogits)),
-            "0 1");
 }
 
 TEST(PlanGroups, HaveWholePatternsOnlyAfterTheLayersAttention) {
@@ -269,112 +155,6 @@ TEST(PlanGroups, KeepWavesOfLinkedRunsSmall) {
                    RunOf("d", {From("c", "layers.2.layer_output")}));
   EXPECT_EQ(GroupsOf(runs + kLogits, context), "0 1 | 2 3 (0)");
   EXPECT_EQ(GroupsOf(runs + kLogits), "0 1 2 3");
-}
-
-std::string Generating(const std::string& edit) {
-  return absl::StrCat(
-      "runs { label: 'a' prompt { tokens { ids: [1,2,3] } } generation { "
-      "max_tokens: 4 } interventions { ",
-      edit, " } }");
-}
-
-TEST(PlanGroups, LetEditsOfGeneratedTokensReadTheWholePrompt) {
-  const std::string edit =
-      "hook_points: 'layers.1.layer_output' set { value { run { hook_point: "
-      "'layers.3.layer_output' selection { positions { indices: -1 } } } } }";
-  EXPECT_EQ(GroupsOf(Generating(
-                edit + " selection { steps { ranges { start: 1 } } }")),
-            "0");
-  EXPECT_THAT(GroupsOf(Generating(edit)), HasSubstr("of its own run"));
-}
-
-std::string LatchOf(const std::string& read) {
-  return absl::StrCat(
-      "program { nodes { name: 'r' read { run: 'a' hook_point: '", read,
-      "' selection { positions { indices: -1 } } } } nodes { name: 'big' "
-      "inputs: 'r' reduce { kind: REDUCE_KIND_MAX } } nodes { name: 'l' "
-      "inputs: 'big' latch {} } }");
-}
-
-constexpr char kLatched[] =
-    "hook_points: 'layers.2.layer_output' when: 'l' scale { value { number: 2 "
-    "} }";
-
-TEST(PlanGroups, LetALatchLookAtEveryPassOfItsRun) {
-  const auto plan =
-      Plan(Generating(kLatched) + LatchOf("layers.1.layer_output"));
-  ASSERT_THAT(plan, IsOk());
-  int every_pass = 0;
-  int prompt_only = 0;
-  for (const ProgramNode& node : (*plan)->nodes) {
-    const auto* read = std::get_if<RunRead>(&node.operation);
-    if (read == nullptr) continue;
-    const bool every = read->passes == RunRead::Passes::kEvery;
-    EXPECT_EQ(node.every_pass, every);
-    (every ? every_pass : prompt_only) += 1;
-  }
-  // The node of the caller's name still is the prompt's.
-  EXPECT_EQ(every_pass, 1);
-  EXPECT_EQ(prompt_only, 1);
-  const PlannedWrite& write = (*plan)->writes.front();
-  const ProgramNode& latch = (*plan)->nodes[write.condition];
-  EXPECT_TRUE(latch.every_pass);
-  EXPECT_EQ(std::get<LatchOp>(latch.operation).run, 0);
-}
-
-TEST(PlanGroups, RefuseALatchThatLooksAtWhatComesLater) {
-  const std::string later = LatchOf("layers.3.layer_output");
-  EXPECT_THAT(GroupsOf(Generating(kLatched) + later),
-              HasSubstr("needs layers.3.layer_output of its own run"));
-  EXPECT_THAT(GroupsOf(Generating(std::string(kLatched) +
-                                  " selection { steps { indices: 2 } }") +
-                       later),
-              HasSubstr("needs layers.3.layer_output of its own run"));
-}
-
-TEST(PlanGroups, RefuseLatchesThatHaveNoValueInEveryPass) {
-  const std::string point = LatchOf("layers.1.layer_output");
-  const std::string still =
-      "runs { label: 'a' prompt { tokens { ids: [1,2,3] } } }";
-  EXPECT_THAT(
-      GroupsOf(still + point + kLogits),
-      HasSubstr("program.nodes[2]: run \"a\", which the latch looks at, "
-                "does not generate"));
-  EXPECT_THAT(
-      GroupsOf(Generating(kLatched) + LatchOf("layers.1.attention_scores")),
-      HasSubstr("selection.positions"));
-  std::string whole = point;
-  const size_t at = whole.find("indices: -1");
-  whole.replace(at, 11, "indices: 0");
-  EXPECT_THAT(GroupsOf(Generating(kLatched) + whole),
-              HasSubstr("of other positions than the last"));
-  // Captured, or in an edit of another run.
-  EXPECT_THAT(GroupsOf(Generating(kLatched) + point +
-                       "captures { node: 'l' label: 'l' }"),
-              AllOf(StartsWith("program.nodes[2]"), HasSubstr("a latch")));
-  EXPECT_THAT(GroupsOf(Generating(kLatched) + point +
-                       "runs { label: 'b' prompt { same_as: 'a' } "
-                       "interventions { " +
-                       kLatched + " } }"),
-              HasSubstr("a latch of another run than \"b\""));
-}
-
-TEST(PlanGroups, RefuseALatchOverALongropeRecompute) {
-  static const ModelSpec& spec = *new ModelSpec([] {
-    ModelSpec long_rope = TinyGrouped();
-    long_rope.longrope = LongRope{.short_factor = {1, 1},
-                                  .long_factor = {2, 2},
-                                  .original_max_positions = 5};
-    return long_rope;
-  }());
-  const PlanContext context = {.model = "long", .spec = spec};
-  const std::string request =
-      Generating(kLatched) + LatchOf("layers.1.layer_output");
-  EXPECT_THAT(GroupsOf(request, context), HasSubstr("may pass position 5"));
-  EXPECT_EQ(GroupsOf(request + "options { longrope_cache: "
-                               "LONGROPE_CACHE_KEEP }",
-                     context),
-            "0");
 }
 
 // Random edits between random runs, checked against the rule itself: a run
