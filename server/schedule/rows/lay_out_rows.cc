@@ -10,7 +10,7 @@ namespace {
 
 class RowLayout {
  public:
-  RowLayout(const RowForest& forest, const SharingKey& key, KeptRoots& roots,
+  RowLayout(const RowForest& forest, const SharingKey& key, RootTable& roots,
             WavePlan& wave)
       : forest_(forest),
         key_(key),
@@ -92,7 +92,7 @@ class RowLayout {
 
   const RowForest& forest_;
   const SharingKey& key_;
-  KeptRoots& roots_;
+  RootTable& roots_;
   WavePlan& wave_;
   std::vector<int> row_of_draft_;
 };
@@ -100,7 +100,7 @@ class RowLayout {
 }  // namespace
 
 void LayOutRows(const RowForest& forest, const SharingKey& key,
-                KeptRoots& roots, WavePlan& wave) {
+                RootTable& roots, WavePlan& wave) {
   // All of them before any might give way to one that is to be kept.
   for (const int top : forest.tops) {
     const KeptRoot* root = forest.drafts[top].root;

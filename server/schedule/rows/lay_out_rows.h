@@ -4,7 +4,7 @@
 #define PHITAP_SERVER_SCHEDULE_ROWS_LAY_OUT_ROWS_H_
 
 #include "server/plan/executor.h"
-#include "server/schedule/rows/kept_roots.h"
+#include "server/schedule/rows/root_table.h"
 #include "server/schedule/rows/row_forest.h"
 
 namespace phitap {
@@ -13,7 +13,7 @@ namespace phitap {
 // tells its runs their rows. Roots that rows go on from are used from here on;
 // those without parent are kept where that is worth it.
 void LayOutRows(const RowForest& forest, const SharingKey& key,
-                KeptRoots& roots, WavePlan& wave);
+                RootTable& roots, WavePlan& wave);
 
 }  // namespace phitap
 

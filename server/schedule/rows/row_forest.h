@@ -12,7 +12,7 @@
 #include "server/plan/executor.h"
 #include "server/plan/trace_plan.h"
 #include "server/schedule/rows/compared_row.h"
-#include "server/schedule/rows/kept_roots.h"
+#include "server/schedule/rows/root_table.h"
 #include "server/schedule/rows/row_reach.h"
 
 namespace phitap {

@@ -58,7 +58,7 @@ std::vector<SharingGroup> GroupsOf(const std::vector<CallerRun>& runs,
 
 RowPlanner::RowPlanner(RowPlannerOptions options)
     : options_(std::move(options)),
-      roots_(std::make_unique<KeptRoots>(options_.max_root_bytes,
+      roots_(std::make_unique<RootTable>(options_.max_root_bytes,
                                          options_.root_bytes)) {}
 
 RowPlanner::~RowPlanner() = default;
@@ -89,7 +89,7 @@ void RowPlanner::Ended(const WavePlan& plan, absl::Span<const RootId> kept) {
     const bool is_kept =
         std::find(kept.begin(), kept.end(), row.keep_as) != kept.end();
     roots_->Settle(row.keep_as,
-                   is_kept ? KeptRoots::Fate::kKept : KeptRoots::Fate::kLost);
+                   is_kept ? RootTable::Fate::kKept : RootTable::Fate::kLost);
   }
 }
 

@@ -10,7 +10,7 @@
 
 #include "absl/types/span.h"
 #include "server/plan/executor.h"
-#include "server/schedule/rows/kept_roots.h"
+#include "server/schedule/rows/root_table.h"
 
 namespace phitap {
 
@@ -64,7 +64,7 @@ class RowPlanner {
 
  private:
   const RowPlannerOptions options_;
-  std::unique_ptr<KeptRoots> roots_;
+  std::unique_ptr<RootTable> roots_;
 };
 
 }  // namespace phitap

@@ -1,7 +1,7 @@
 // Rows of earlier waves whose values rows of later waves go on from.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef PHITAP_SERVER_SCHEDULE_ROWS_KEPT_ROOTS_H_
-#define PHITAP_SERVER_SCHEDULE_ROWS_KEPT_ROOTS_H_
+#ifndef PHITAP_SERVER_SCHEDULE_ROWS_ROOT_TABLE_H_
+#define PHITAP_SERVER_SCHEDULE_ROWS_ROOT_TABLE_H_
 
 #include <cstdint>
 #include <functional>
@@ -63,9 +63,9 @@ struct KeptRoot {
 // At most so many bytes at any time, those of waves under way included; what
 // was used longest ago gives way first, never what a wave under way uses.
 // Thread-compatible.
-class KeptRoots {
+class RootTable {
  public:
-  KeptRoots(int64_t max_bytes, RootBytesOf bytes_of);
+  RootTable(int64_t max_bytes, RootBytesOf bytes_of);
 
   // Those that a row may go on from, the last used one first. Valid until the
   // next change.
@@ -110,4 +110,4 @@ class KeptRoots {
 
 }  // namespace phitap
 
-#endif  // PHITAP_SERVER_SCHEDULE_ROWS_KEPT_ROOTS_H_
+#endif  // PHITAP_SERVER_SCHEDULE_ROWS_ROOT_TABLE_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/schedule/rows/kept_roots.h"
+#include "server/schedule/rows/root_table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ using ::testing::IsEmpty;
 // Of 8 layers, 64 tokens.
 constexpr int64_t kRootBytes = 512;
 
-class KeptRootsTest : public ::testing::Test {
+class RootTableTest : public ::testing::Test {
  protected:
   static RowPlannerOptions Options(int64_t max_root_bytes) {
     return {.max_root_bytes = max_root_bytes,
@@ -64,7 +64,7 @@ MadeRun EditedAt(int64_t position, uint64_t effect) {
   return RunOf(Tokens(64), {WriteAt(Output(4), {position}, effect)});
 }
 
-TEST_F(KeptRootsTest, ARepeatedPromptCostsTheDifference) {
+TEST_F(RootTableTest, ARepeatedPromptCostsTheDifference) {
   const WavePlan first = Run({EditedAt(63, 1)});
   ASSERT_NE(first.rows[0].keep_as, kNoRoot);
   const WavePlan second = Run({EditedAt(63, 2)});
@@ -74,7 +74,7 @@ TEST_F(KeptRootsTest, ARepeatedPromptCostsTheDifference) {
   EXPECT_THAT(second.rows[0].differing_writes, IsEmpty());
 }
 
-TEST_F(KeptRootsTest, TheSameRunAgainShowsItsOwnValues) {
+TEST_F(RootTableTest, TheSameRunAgainShowsItsOwnValues) {
   Run({EditedAt(63, 1)});
   // The head alone is asked for, of one position.
   EXPECT_THAT(RowsOf(Run({EditedAt(63, 1)})), ElementsAre("8-8 x 63-64: 0"));
@@ -83,12 +83,12 @@ TEST_F(KeptRootsTest, TheSameRunAgainShowsItsOwnValues) {
   EXPECT_THAT(RowsOf(Run({more})), ElementsAre("5-8 x 30-64: 0"));
 }
 
-TEST_F(KeptRootsTest, ALongerPromptGoesOnFromItsBeginning) {
+TEST_F(RootTableTest, ALongerPromptGoesOnFromItsBeginning) {
   Run({RunOf(Tokens(40))});
   EXPECT_THAT(RowsOf(Run({RunOf(Tokens(64))})), ElementsAre("0-8 x 40-64: 0"));
 }
 
-TEST_F(KeptRootsTest, ARootIsUsedAsFarAsItGoes) {
+TEST_F(RootTableTest, ARootIsUsedAsFarAsItGoes) {
   MadeRun shallow = RunOf(Tokens(64));
   shallow.asks = {{Output(4), {10, 63}}};
   Run({shallow});
@@ -102,7 +102,7 @@ TEST_F(KeptRootsTest, ARootIsUsedAsFarAsItGoes) {
   EXPECT_THAT(RowsOf(Run({as_far})), ElementsAre("4-5 x 62-64: 0"));
 }
 
-TEST_F(KeptRootsTest, LaterWavesOfASweepFindItsBase) {
+TEST_F(RootTableTest, LaterWavesOfASweepFindItsBase) {
   const auto cell = [](int64_t position) { return EditedAt(position, 0); };
   EXPECT_THAT(RowsOf(Run({cell(50), cell(51)})),
               ElementsAre("0-8 x 0-64: ", "5-8 x 50-64 under 0: 0",
@@ -111,14 +111,14 @@ TEST_F(KeptRootsTest, LaterWavesOfASweepFindItsBase) {
               ElementsAre("5-8 x 52-64: 0", "5-8 x 53-64: 1"));
 }
 
-TEST_F(KeptRootsTest, NoOtherCallerFindsARoot) {
+TEST_F(RootTableTest, NoOtherCallerFindsARoot) {
   Run({RunOf(Tokens(64))});
   MadeRun other = RunOf(Tokens(64));
   other.caller = "bob";
   EXPECT_THAT(RowsOf(Run({other})), ElementsAre("0-8 x 0-64: 0"));
 }
 
-TEST_F(KeptRootsTest, WhatTheExecutorHasNotKeptIsNotThere) {
+TEST_F(RootTableTest, WhatTheExecutorHasNotKeptIsNotThere) {
   const WavePlan lost = Plan({RunOf(Tokens(64))});
   EXPECT_EQ(planner_.root_bytes(), kRootBytes);
   planner_.Ended(lost, {});
@@ -129,7 +129,7 @@ TEST_F(KeptRootsTest, WhatTheExecutorHasNotKeptIsNotThere) {
   EXPECT_NE(again.rows[0].keep_as, lost.rows[0].keep_as);
 }
 
-TEST_F(KeptRootsTest, ARootIsNotThereBeforeItsWaveHasEnded) {
+TEST_F(RootTableTest, ARootIsNotThereBeforeItsWaveHasEnded) {
   const WavePlan first = Plan({RunOf(Tokens(64))});
   const WavePlan second = Plan({RunOf(Tokens(64))});
   EXPECT_THAT(RowsOf(second), ElementsAre("0-8 x 0-64: 0"));
@@ -138,7 +138,7 @@ TEST_F(KeptRootsTest, ARootIsNotThereBeforeItsWaveHasEnded) {
   planner_.Ended(second, {});
 }
 
-TEST_F(KeptRootsTest, WhatWasUsedLongestAgoGivesWay) {
+TEST_F(RootTableTest, WhatWasUsedLongestAgoGivesWay) {
   const auto prompt = [](int32_t first) { return RunOf(Tokens(64, first)); };
   const RootId first = Run({prompt(1000)}).rows[0].keep_as;
   const RootId second = Run({prompt(2000)}).rows[0].keep_as;
@@ -152,7 +152,7 @@ TEST_F(KeptRootsTest, WhatWasUsedLongestAgoGivesWay) {
   EXPECT_EQ(Run({prompt(3000)}).rows[0].parent_root, third);
 }
 
-TEST_F(KeptRootsTest, WhatAWaveUnderWayUsesDoesNotGiveWay) {
+TEST_F(RootTableTest, WhatAWaveUnderWayUsesDoesNotGiveWay) {
   const auto prompt = [](int32_t first) { return RunOf(Tokens(64, first)); };
   Run({prompt(1000), prompt(2000)});
   const WavePlan under_way = Plan({prompt(1000), prompt(2000)});
@@ -161,7 +161,7 @@ TEST_F(KeptRootsTest, WhatAWaveUnderWayUsesDoesNotGiveWay) {
   EXPECT_NE(Run({prompt(3000)}).rows[0].keep_as, kNoRoot);
 }
 
-TEST_F(KeptRootsTest, NoneIsKeptThatAnotherContains) {
+TEST_F(RootTableTest, NoneIsKeptThatAnotherContains) {
   MadeRun shallow = RunOf(Tokens(64));
   shallow.asks = {{Output(4), {63}}, {{Hook::kTokenEmbeddings}, {0}}};
   MadeRun deep = RunOf(Tokens(64));
@@ -174,12 +174,12 @@ TEST_F(KeptRootsTest, NoneIsKeptThatAnotherContains) {
   EXPECT_EQ(Run({shallow}).rows[0].keep_as, kNoRoot);
 }
 
-TEST_F(KeptRootsTest, ShortPromptsAreNotKept) {
+TEST_F(RootTableTest, ShortPromptsAreNotKept) {
   EXPECT_EQ(Run({RunOf(Tokens(31))}).rows[0].keep_as, kNoRoot);
   EXPECT_NE(Run({RunOf(Tokens(32))}).rows[0].keep_as, kNoRoot);
 }
 
-TEST_F(KeptRootsTest, NothingIsKeptThatDoesNotFit) {
+TEST_F(RootTableTest, NothingIsKeptThatDoesNotFit) {
   EXPECT_EQ(Run({RunOf(Tokens(200))}).rows[0].keep_as, kNoRoot);
   RowPlanner none(Options(0));
   EXPECT_EQ(none.Plan({Make(RunOf(Tokens(64)), kLayers)}).rows[0].keep_as,

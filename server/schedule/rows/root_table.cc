@@ -1,4 +1,4 @@
-#include "server/schedule/rows/kept_roots.h"
+#include "server/schedule/rows/root_table.h"
 
 #include <algorithm>
 #include <iterator>
@@ -34,10 +34,10 @@ bool Contains(const KeptRoot& root, const KeptRoot& other) {
 
 }  // namespace
 
-KeptRoots::KeptRoots(int64_t max_bytes, RootBytesOf bytes_of)
+RootTable::RootTable(int64_t max_bytes, RootBytesOf bytes_of)
     : max_bytes_(max_bytes), bytes_of_(std::move(bytes_of)) {}
 
-std::vector<const KeptRoot*> KeptRoots::Find(const SharingKey& key) const {
+std::vector<const KeptRoot*> RootTable::Find(const SharingKey& key) const {
   std::vector<const KeptRoot*> found;
   for (auto root = roots_.rbegin(); root != roots_.rend(); ++root) {
     if (!(*root)->pending && (*root)->key == key) found.push_back(root->get());
@@ -45,15 +45,15 @@ std::vector<const KeptRoot*> KeptRoots::Find(const SharingKey& key) const {
   return found;
 }
 
-void KeptRoots::Use(RootId root) {
+void RootTable::Use(RootId root) {
   const auto position = Position(root);
   ++(*position)->user_count;
   std::rotate(position, position + 1, roots_.end());
 }
 
-void KeptRoots::Release(RootId root) { --(*Position(root))->user_count; }
+void RootTable::Release(RootId root) { --(*Position(root))->user_count; }
 
-RootId KeptRoots::Reserve(const SharingKey& key, const ComparedRow& row,
+RootId RootTable::Reserve(const SharingKey& key, const ComparedRow& row,
                           const Reach& reach) {
   if (max_bytes_ <= 0 || row.sequence.size() < kFewestTokens ||
       reach.layer_count == 0) {
@@ -87,7 +87,7 @@ RootId KeptRoots::Reserve(const SharingKey& key, const ComparedRow& row,
   return roots_.back()->id;
 }
 
-void KeptRoots::Settle(RootId root, Fate fate) {
+void RootTable::Settle(RootId root, Fate fate) {
   const auto settled = Position(root);
   if (fate == Fate::kLost) {
     size_bytes_ -= (*settled)->size_bytes;
@@ -103,23 +103,23 @@ void KeptRoots::Settle(RootId root, Fate fate) {
   }
 }
 
-std::vector<ForgottenRoot> KeptRoots::TakeForgotten() {
+std::vector<ForgottenRoot> RootTable::TakeForgotten() {
   return std::exchange(forgotten_, {});
 }
 
-KeptRoots::Roots::iterator KeptRoots::Position(RootId root) {
+RootTable::Roots::iterator RootTable::Position(RootId root) {
   return std::find_if(roots_.begin(), roots_.end(),
                       [&](const auto& other) { return other->id == root; });
 }
 
-void KeptRoots::Forget(Roots::iterator position) {
+void RootTable::Forget(Roots::iterator position) {
   const KeptRoot& root = **position;
   forgotten_.push_back({.model = root.key.model, .root = root.id});
   size_bytes_ -= root.size_bytes;
   roots_.erase(position);
 }
 
-bool KeptRoots::MakeRoom(int64_t bytes) {
+bool RootTable::MakeRoom(int64_t bytes) {
   const auto may_go = [](const auto& root) {
     return !root->pending && root->user_count == 0;
   };
