@@ -8,6 +8,7 @@
 #include "server/plan/captures/plan_captures.h"
 #include "server/plan/edits/edited_part.h"
 #include "server/plan/edits/plan_interventions.h"
+#include "server/plan/memory/working_bytes.h"
 #include "server/plan/order/forward_order.h"
 #include "server/plan/order/plan_groups.h"
 #include "server/plan/order/reach.h"

@@ -20,9 +20,6 @@ namespace phitap {
 // their own run.
 absl::Status PlanGroups(const PlanContext& context, TracePlan& plan);
 
-// Fills in TracePlan::working_bytes. RESOURCE_EXHAUSTED past the limit.
-absl::Status CountWorkingBytes(const PlanContext& context, TracePlan& plan);
-
 }  // namespace phitap
 
 #endif  // PHITAP_SERVER_PLAN_ORDER_PLAN_GROUPS_H_

@@ -100,57 +100,61 @@ int64_t OwnTokens(const PlannedRun& run, const StaticWrites& writes,
   return std::max<int64_t>(1, token_count - common);
 }
 
-// Runs of one sequence, in the order of the request.
-using Alike = std::vector<PlannedRun*>;
-
-std::vector<Alike> AlikeRuns(TracePlan& plan) {
-  std::vector<Alike> sets;
-  absl::flat_hash_map<Digest, size_t> places;
-  for (PlannedRun& run : plan.runs) {
-    run.own_token_count = static_cast<int64_t>(run.ids.size());
-    if (!run.sharing.allowed) continue;
-    const auto [found, is_new] =
-        places.try_emplace(DigestOfSequence(run), sets.size());
-    if (is_new) sets.emplace_back();
-    sets[found->second].push_back(&run);
-  }
-  return sets;
-}
-
 // `before` may be null.
-void CountAlike(const Alike& alike, const PlannedRun* before) {
-  const PlannedRun& first = *alike.front();
+void CountAlike(const std::vector<int>& alike, const PlannedRun* before,
+                std::vector<PlannedRun>& runs) {
+  const PlannedRun& first = runs[alike.front()];
   std::vector<Compared> compared;
   if (before != nullptr) {
     compared.push_back(ToCompare(*before, StaticWritesOf(*before),
                                  CommonPrefix(first, *before)));
   }
   const auto token_count = static_cast<int64_t>(first.ids.size());
-  for (PlannedRun* run : alike) {
-    StaticWrites writes = StaticWritesOf(*run);
+  for (const int index : alike) {
+    PlannedRun& run = runs[index];
+    StaticWrites writes = StaticWritesOf(run);
     for (const Compared& other : compared) {
-      run->own_token_count =
-          std::min(run->own_token_count, OwnTokens(*run, writes, other));
+      run.own_token_count =
+          std::min(run.own_token_count, OwnTokens(run, writes, other));
     }
     if (compared.size() >= kMostCompared) continue;
-    compared.push_back(ToCompare(*run, std::move(writes), token_count));
+    compared.push_back(ToCompare(run, std::move(writes), token_count));
   }
 }
 
 }  // namespace
 
+std::vector<std::vector<int>> AlikeRuns(const TracePlan& plan) {
+  std::vector<std::vector<int>> sets;
+  absl::flat_hash_map<Digest, size_t> places;
+  for (size_t i = 0; i < plan.runs.size(); ++i) {
+    if (!plan.runs[i].sharing.allowed) continue;
+    const auto [found, is_new] =
+        places.try_emplace(DigestOfSequence(plan.runs[i]), sets.size());
+    if (is_new) sets.emplace_back();
+    sets[found->second].push_back(static_cast<int>(i));
+  }
+  return sets;
+}
+
 void CountOwnTokens(TracePlan& plan) {
-  std::vector<Alike> sets = AlikeRuns(plan);
+  for (PlannedRun& run : plan.runs) {
+    run.own_token_count = static_cast<int64_t>(run.ids.size());
+  }
   if (plan.runs.size() < 2) return;
+  std::vector<std::vector<int>> sets = AlikeRuns(plan);
   // Next to each other stand those with the longest prefix in common.
-  std::sort(sets.begin(), sets.end(), [](const Alike& a, const Alike& b) {
-    return std::tie(a[0]->sharing.long_factors, a[0]->ids) <
-           std::tie(b[0]->sharing.long_factors, b[0]->ids);
-  });
+  std::sort(sets.begin(), sets.end(),
+            [&](const std::vector<int>& a, const std::vector<int>& b) {
+              const PlannedRun& run = plan.runs[a.front()];
+              const PlannedRun& other = plan.runs[b.front()];
+              return std::tie(run.sharing.long_factors, run.ids) <
+                     std::tie(other.sharing.long_factors, other.ids);
+            });
   const PlannedRun* before = nullptr;
-  for (const Alike& alike : sets) {
-    CountAlike(alike, before);
-    before = alike.front();
+  for (const std::vector<int>& alike : sets) {
+    CountAlike(alike, before, plan.runs);
+    before = &plan.runs[alike.front()];
   }
 }
 

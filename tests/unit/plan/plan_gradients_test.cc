@@ -174,37 +174,5 @@ TEST(AddMetric, TakesTheDivergencesPositionInEachRunsOwnLength) {
   EXPECT_THAT(read, ElementsAre(std::pair(0, 4), std::pair(1, 2)));
 }
 
-TEST(CountWorkingBytes, CountsWhatARequestHolds) {
-  // Keys and values: 2 · 4 layers · 2 heads · 8 · 64 positions · 2 bytes.
-  const std::string generating =
-      "runs { prompt { tokens { ids: [1,2,3] } } generation { max_tokens: 30 } "
-      "}";
-  const auto plan = Plan(generating);
-  ASSERT_THAT(plan, IsOk());
-  EXPECT_EQ((*plan)->working_bytes, 16384);
-
-  PlanContext context = TinyContext();
-  context.limits.max_working_bytes = 16383;
-  EXPECT_THAT(Plan(generating, context),
-              StatusIs(absl::StatusCode::kResourceExhausted,
-                       AllOf(HasSubstr("16384 of them keys and values"),
-                             HasSubstr("at most 16383"))));
-}
-
-TEST(CountWorkingBytes, CountsAPassByItsTokensAndPatterns) {
-  const auto bytes = [](const std::string& ids, const std::string& point) {
-    const auto plan =
-        Plan(absl::StrCat("runs { label: 'a' prompt { tokens { ids: [", ids,
-                          "] } } } gradients ", "{ ", kLogit, " hook_points: '",
-                          point, "' selection { heads { ", "indices: 0 } } }"));
-    EXPECT_THAT(plan, IsOk());
-    return (*plan)->working_bytes;
-  };
-  EXPECT_GT(bytes("1,2,3,4", "layers.0.attention_queries"),
-            bytes("1,2", "layers.0.attention_queries"));
-  EXPECT_GT(bytes("1,2,3,4", "layers.0.attention_scores"),
-            bytes("1,2,3,4", "layers.0.attention_queries"));
-}
-
 }  // namespace
 }  // namespace phitap
