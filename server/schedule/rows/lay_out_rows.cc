@@ -85,7 +85,7 @@ class RowLayout {
   }
 
   static bool MayGiveWay(const RowDraft& child, const RowDraft& parent) {
-    return child.token_count == parent.token_count &&
+    return !child.generates && child.token_count == parent.token_count &&
            Covers(parent.asked, child.asked) &&
            (parent.last_position_asked || !child.last_position_asked);
   }

@@ -35,11 +35,14 @@ class RunIndex {
     return last_prompt_;
   }
 
-  // The draft of that prompt with these static writes; −1 if there is none.
-  int DraftOf(int prompt, absl::Span<const WriteExtent> writes) {
+  // The draft of that prompt with these static writes that the run may have for
+  // its own; −1 if there is none.
+  int DraftOf(int prompt, absl::Span<const WriteExtent> writes,
+              const PlannedRun& run) {
     for (const int draft : drafts_[Hash(prompt, writes)]) {
       const RowDraft& known = forest_.drafts[draft];
-      if (known.prompt == prompt && SameWrites(known.writes, writes)) {
+      if (known.prompt == prompt && SameWrites(known.writes, writes) &&
+          !(known.generates && run.generation.has_value())) {
         return draft;
       }
     }
@@ -130,7 +133,7 @@ void AddRuns(absl::Span<const int> members, RowForest& forest) {
     const absl::Span<const WriteExtent> writes =
         WritesWithin(planned.sharing.writes, planned.reach.layer_count);
     const int prompt = index.PromptOf(SequenceOf(planned));
-    int draft = AllStatic(writes) ? index.DraftOf(prompt, writes) : -1;
+    int draft = AllStatic(writes) ? index.DraftOf(prompt, writes, planned) : -1;
     if (draft < 0) {
       draft = NewDraft(run, prompt, writes, forest);
       index.Add(draft);
@@ -142,6 +145,7 @@ void AddRuns(absl::Span<const int> members, RowForest& forest) {
     }
     RowDraft& known = forest.drafts[draft];
     known.owns_last_position |= planned.sharing.owns_last_position;
+    known.generates |= planned.generation.has_value();
     forest.draft_of_run[run] = draft;
   }
 }

@@ -34,6 +34,9 @@ struct RowDraft {
   // Of its runs: see RunSharing.
   RowRectangle own_first_asked;
   bool owns_last_position = false;
+  // Whether one of its runs goes on to generate. Its row then fills that run's
+  // cache, and no other run's: it is no other row, and gives way to none.
+  bool generates = false;
 
   // −1 at the top.
   int parent = -1;
@@ -103,7 +106,7 @@ struct RowForest {
 inline constexpr int64_t kShortestCommonPrefix = 4;
 
 // Makes a draft for each run of `members` (indices in the wave), one for those
-// that cannot be told apart.
+// that cannot be told apart, of which one may generate.
 void AddRuns(absl::Span<const int> members, RowForest& forest);
 
 }  // namespace phitap

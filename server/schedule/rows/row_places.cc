@@ -162,9 +162,9 @@ RowPlace PlaceUnder(const RowForest& forest, const RowDraft& row,
     rectangle.Include(rectangle.first_layer, row.token_count - 1);
   }
   IncludeMixed(compared, layer_count, rectangle);
-  const bool may_give_way = place.cause == Cause::kOwnWrites &&
-                            row.token_count == parent.token_count &&
-                            rectangle.first_position > 0;
+  const bool may_give_way =
+      place.cause == Cause::kOwnWrites && !row.generates &&
+      row.token_count == parent.token_count && rectangle.first_position > 0;
   if (may_give_way || rectangle.first_position >= row.token_count) {
     place.taken = Taken::kAll;
   }

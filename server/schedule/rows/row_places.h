@@ -18,7 +18,7 @@ struct RowPlace {
 
   // Whether the row is the parent's row: no value of it is another.
   bool IsParent(const RowDraft& row, const RowDraft& parent) const {
-    return cause == RowDifference::Cause::kNothing &&
+    return cause == RowDifference::Cause::kNothing && !row.generates &&
            row.token_count == parent.token_count;
   }
 };

@@ -69,7 +69,8 @@ class WriteBases {
     int family_base = -1;
     std::vector<int> others;
     for (const int member : family) {
-      if (SameWrites(forest_.drafts[member].writes, common)) {
+      if (family_base < 0 &&
+          SameWrites(forest_.drafts[member].writes, common)) {
         family_base = member;
       } else {
         others.push_back(member);

@@ -163,6 +163,7 @@ std::string Described(const WavePlan& wave, const std::vector<MadeRun>& made) {
 // What a wave's rows are beyond what shows in values.
 void ExpectSoundRows(const WavePlan& wave, const std::vector<MadeRun>& made) {
   std::vector<int> user_counts(wave.rows.size(), 0);
+  std::set<int> caching;
   for (size_t i = 0; i < wave.runs.size(); ++i) {
     ASSERT_EQ(wave.runs[i].row >= 0, made[i].allowed);
     if (wave.runs[i].row < 0) continue;
@@ -172,6 +173,9 @@ void ExpectSoundRows(const WavePlan& wave, const std::vector<MadeRun>& made) {
     ASSERT_EQ(made[row.leader].caller, made[i].caller);
     if (made[i].generates) {
       ASSERT_LT(row.first_position, row.token_count);
+      ASSERT_THAT(row.differing_writes, ::testing::IsEmpty());
+      ASSERT_TRUE(caching.insert(wave.runs[i].row).second)
+          << "two runs that generate have one row";
     }
   }
   for (size_t i = 0; i < wave.rows.size(); ++i) {

@@ -27,6 +27,11 @@ TEST_P(RowsTest, AreTheRectanglesOfDifference) {
   EXPECT_EQ(RowsOf(PlanOf(GetParam().runs)), GetParam().rows);
 }
 
+MadeRun Generating(MadeRun run) {
+  run.generates = true;
+  return run;
+}
+
 MadeWrite Mixing(MadeWrite write) {
   write.mixes_positions = true;
   return write;
@@ -45,6 +50,9 @@ std::vector<RowsCase> RowsCases() {
       {"alike with the same writes",
        {RunOf(ids, {late}), RunOf(ids, {late})},
        {"0-8 x 0-64: 0,1"}},
+      {"but each that generates has its own last position",
+       {Generating(plain), Generating(plain), plain, Generating(plain)},
+       {"0-8 x 0-64: 0,2", "8-8 x 63-64 under 0: 1", "8-8 x 63-64 under 0: 3"}},
       {"not with writes that need values of runs",
        {plain, RunOf(ids, {dynamic}), RunOf(ids, {dynamic})},
        {"0-8 x 0-64: 0", "5-8 x 40-64 under 0: 1", "5-8 x 40-64 under 0: 2"}},
@@ -102,7 +110,7 @@ std::vector<RowsCase> RowsCases() {
        {plain, RunOf(Tokens(40))},
        {"0-8 x 0-64: 0", "8-8 x 40-40 under 0: 1"}},
       {"but for the last position of one that generates",
-       {plain, With(RunOf(Tokens(40)), [](MadeRun& r) { r.generates = true; })},
+       {plain, Generating(RunOf(Tokens(40)))},
        {"0-8 x 0-64: 0", "8-8 x 39-40 under 0: 1"}},
       {"a common beginning that is no prompt",
        {RunOf(Leaving(ids, 50, 1000), {WriteAt(Output(0), {55}, 0)}),

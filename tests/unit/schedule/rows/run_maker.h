@@ -151,6 +151,7 @@ inline CallerRun Make(MadeRun made, int layer_count) {
                         .hidden_positions = made.hidden_positions,
                         .reach = ReachOf(made.asks, made.writes, layer_count),
                         .sharing = SharingOf(made, layer_count)});
+  if (made.generates) plan->runs.back().generation = PlannedGeneration{};
   return {.run = {.plan = std::move(plan)}, .caller = made.caller};
 }
 
