@@ -43,6 +43,20 @@ class Model:
     def __str__(self) -> str:
         return f"{self.layers} x {self.width} {self.dtype}"
 
+    def linear_operations(
+        self, rows: int, layers: int, rest_of_last: int
+    ) -> int:
+        """Of what Transformers.linear_maps computes: two for each weight that a
+        row meets."""
+        c = self.config
+        head = self.width // c["num_attention_heads"]
+        keys_and_values = 2 * c["num_key_value_heads"] * head
+        # Queries and output, keys and values, gate, up and down.
+        columns = 2 * self.width + keys_and_values + 3 * c["intermediate_size"]
+        last = keys_and_values * rows
+        last += (columns - keys_and_values) * rest_of_last
+        return 2 * self.width * (rows * (layers - 1) * columns + last)
+
     def weight_bytes(self) -> int:
         return sum(
             path.stat().st_size for path in sides.weight_files(self.folder)

@@ -43,28 +43,32 @@ def measure_tasks(
             stack.enter_context(tempfile.TemporaryDirectory())
         )
         server = stack.enter_context(bench.server(model))
-        peers = load_peers(stack, bench, model, eager)
-        return all(
-            [
-                measure_task(bench, model, task, server, peers, folder)
-                for task in chosen
-            ]
-        )
+        peers: dict[str, sides.Side] = {}
+        done = True
+        for task in chosen:
+            load_peers(stack, bench, model, eager, peers)
+            done &= measure_task(bench, model, task, server, peers, folder)
+        return done
 
 
 def load_peers(
-    stack: contextlib.ExitStack, bench: Bench, model: Model, eager: bool
-) -> dict[str, sides.Side]:
-    """One after another: a load takes twice the memory for a moment."""
-    peers = {}
+    stack: contextlib.ExitStack,
+    bench: Bench,
+    model: Model,
+    eager: bool,
+    peers: dict[str, sides.Side],
+) -> None:
+    """Those that are not there, or have ended; one after another, for a load
+    takes twice the memory for a moment."""
     for name in bench.peers:
+        if name in peers and peers[name].alive:
+            continue
         progress(f"load {model} into {name}{', eager' if eager else ''}")
         peers[name] = stack.enter_context(bench.peer(name, model, eager))
         try:
             peers[name].wait_until_ready()
         except sides.SideEnded as error:
             progress(f"  {name}: {error}")
-    return peers
 
 
 def measure_task(

@@ -19,7 +19,7 @@ def report_comparison(
         work=task.work,
         model=str(model),
         sides={name: results[name].line() for name in ("phitap", *peers)},
-        **ratios(task, results, peers),
+        **ratios(model, task, results, peers),
         **costs(comparison.answers),
         sampled=task.scale if task.scale > 1 else None,
         aim=dict(task.aim),
@@ -28,7 +28,9 @@ def report_comparison(
     )
 
 
-def ratios(task: Task, results: dict[str, Result], peers: list[str]) -> dict:
+def ratios(
+    model: Model, task: Task, results: dict[str, Result], peers: list[str]
+) -> dict:
     """Fields that need a time of phitap's; none where it has none."""
     ours = results["phitap"]
     if ours.trouble or not ours.seconds:
@@ -46,7 +48,10 @@ def ratios(task: Task, results: dict[str, Result], peers: list[str]) -> dict:
         fields[f"{name}_seconds"] = results[name].median
         fields[f"times_own_{name}"] = median_ratio(ours, results[name])
     if task.linear and results["linear_maps"].seconds:
-        fields["linear_seconds"] = results["linear_maps"].median
+        seconds = results["linear_maps"].median
+        operations = model.linear_operations(**task.linear)
+        fields["linear_seconds"] = seconds
+        fields["linear_gflops"] = operations / seconds / 1e9
         fields["linear_share"] = median_ratio(results["linear_maps"], ours)
     return fields
 

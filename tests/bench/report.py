@@ -76,10 +76,11 @@ def side_text(side: dict) -> str:
     for kind in ("cannot", "failed", "wrong"):
         if kind in side:
             return f"{kind}: {side[kind]}".replace("|", "/").split("\n")[0]
-    batch = side.get("batch")
-    return time_text(side["seconds"]) + (
-        f" (batches of {batch})" if batch else ""
-    )
+    notes = [f"batches of {side['batch']}"] if "batch" in side else []
+    if "difference" not in side:
+        notes.append("unchecked")
+    text = time_text(side["seconds"])
+    return f"{text} ({', '.join(notes)})" if notes else text
 
 
 def task_rows(rows: list[dict]) -> list[str]:
@@ -120,8 +121,8 @@ def beside_rows(rows: list[dict]) -> list[str]:
         texts = []
         if "linear_share" in row:
             texts.append(
-                f"the linear maps that it needs, alone in torch, take "
-                f"{time_text(row['linear_seconds'])}: {row['linear_share']:.0%} of phitapd's time"
+                f"the linear maps that it needs, alone in torch, take {time_text(row['linear_seconds'])} "
+                f"({row['linear_gflops']:.0f} GFLOP/s), {row['linear_share']:.0%} of phitapd's time"
             )
         if "one_request_seconds" in row:
             texts.append(

@@ -36,13 +36,10 @@ def patches(cells: list[Cell]) -> Iterator[Patch]:
         yield Patch(layer, rows, [cells[row][1] for row in rows])
 
 
-class CannotDo(Exception):
-    """The library has no way to do what is asked."""
-
-
 class Peer:
     """A library with one model. Each method is a task, done in the way that is
-    fastest for someone who knows the library, and returns what it found.
+    fastest for someone who knows the library, and returns what it found. One
+    that a library has no way to do is left out.
 
     folder: a checkpoint. eager: attention whose probabilities can be read.
     """
