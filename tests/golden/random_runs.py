@@ -7,8 +7,6 @@ import dataclasses
 import random
 from collections.abc import Callable
 
-import numpy as np
-
 import phitap
 from checkpoint_kinds import KINDS, ORIGINAL_LENGTH, VOCABULARY
 from phitap import metrics
@@ -170,12 +168,3 @@ class Stock:
 
 def swept_cell(made: Callable, layer: str, position: int) -> Edit:
     return lambda label, keep: made(layer, label, keep, positions=[position])
-
-
-def dictionary_tensors(hidden_size: int) -> dict[str, np.ndarray]:
-    """The dictionary that edits name `sae`, to be put on the server."""
-    rng = np.random.default_rng(hidden_size)
-    features = 24
-    return {name: rng.standard_normal(shape).astype(np.float32) * scale for name, shape, scale in (
-        ("encoder_weight", (features, hidden_size), hidden_size**-0.5), ("encoder_bias", (features,), 0.25),
-        ("decoder_weight", (features, hidden_size), 0.25), ("decoder_bias", (hidden_size,), 0.25))}

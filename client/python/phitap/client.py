@@ -29,6 +29,7 @@ _CHANNEL_OPTIONS = [
     ("grpc.max_send_message_length", -1),
     ("grpc.http2.lookahead_bytes", 16 << 20),
     ("grpc.http2.max_frame_size", 4 << 20),
+    ("grpc.use_local_subchannel_pool", 1),  # a connection of its own: to the server it is who asks
 ]
 
 
