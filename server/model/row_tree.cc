@@ -74,9 +74,7 @@ void RowTree::CheckParent(int index) const {
   const int64_t taken = row.first_layer > 0 ? EndOf(index) : row.first_position;
   TORCH_CHECK(taken <= EndOf(row.parent_row), "the parent of row ", index,
               " ends at position ", EndOf(row.parent_row));
-  const int needed = row.first_position > 0 || row.cache != nullptr
-                         ? row.layer_count
-                         : row.first_layer;
+  const int needed = row.first_position > 0 ? row.layer_count : row.first_layer;
   TORCH_CHECK(parent.layer_count >= needed, "the parent of row ", index,
               " ends at layer ", parent.layer_count);
 }

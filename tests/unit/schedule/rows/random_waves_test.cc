@@ -202,6 +202,9 @@ void ExpectSoundRows(const WavePlan& wave, const std::vector<MadeRun>& made) {
   }
   for (size_t i = 0; i < wave.rows.size(); ++i) {
     for (const int write : wave.rows[i].writes) {
+      const std::vector<int64_t>& written =
+          made[wave.rows[i].leader].writes[write].positions;
+      ASSERT_LT(written.front(), wave.rows[i].token_count);
       ASSERT_TRUE(user_counts[i] <= 1 ||
                   made[wave.rows[i].leader].writes[write].effect != 0)
           << "a dynamic write in a row of several";
