@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "server/model/visibility.h"
 
 namespace phitap {
@@ -35,8 +36,21 @@ at::Tensor Scores(const AttentionTile& tile);
 at::Tensor Probabilities(const AttentionTile& tile, const at::Tensor& scores);
 // probabilities · v: [32, H, E]
 at::Tensor Mix(const AttentionTile& tile, const at::Tensor& probabilities);
-// The output in libtorch's one call: [32, H, E].
+// The output at once, by the kernel of HasHeadKernel where there is one for the
+// dtype, else in libtorch's one call: [32, H, E].
 at::Tensor Sdpa(const AttentionTile& tile);
+
+// Consecutive queries of one tile.
+struct QueryStretch {
+  at::Tensor queries;    // [n, H, E]
+  at::Tensor invisible;  // bool [n, keys of the tile]
+  at::Tensor out;        // [n, H, E]
+};
+bool HasStretchSdpa(at::ScalarType dtype);
+// Sdpa of such queries with the same bits, in one pass over keys, which are
+// finite: those of the last of tiles whose keys begin at the same position.
+void SdpaOfStretches(const at::Tensor& keys, const at::Tensor& values,
+                     absl::Span<const QueryStretch> stretches);
 
 }  // namespace phitap
 

@@ -14,7 +14,7 @@
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define PHITAP_EACH_VECTOR_WIDTH \
-  __attribute__((target_clones("avx512f", "avx2", "default")))
+  __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
 #else
 #define PHITAP_EACH_VECTOR_WIDTH
 #endif

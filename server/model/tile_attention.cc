@@ -104,6 +104,54 @@ class TilePattern {
   const int row_;
 };
 
+// The row's queries [n, H, E] among zeros: [32, H, E].
+at::Tensor WholeTile(const at::Tensor& queries, const TileQueries& place) {
+  if (queries.size(0) == kTileLines) return queries;
+  const at::Tensor whole = at::zeros(
+      {kTileLines, queries.size(1), queries.size(2)}, queries.options());
+  CopyLines(queries, whole.narrow(0, place.dummies_before, place.count()));
+  return whole;
+}
+
+// Queries of a row that are mixed in one pass over their keys.
+class Stretches {
+ public:
+  // `stretch` is of a tile with these keys; tiles come in order.
+  void Add(const AttentionTile& tile, QueryStretch stretch) {
+    // Tiles begin at the same key unless a window moves on.
+    if (keys_.defined() &&
+        keys_.const_data_ptr() != tile.keys.const_data_ptr()) {
+      Mix();
+    }
+    keys_ = tile.keys;
+    values_ = tile.values;
+    stretches_.push_back(std::move(stretch));
+  }
+  void Mix() {
+    if (!stretches_.empty()) SdpaOfStretches(keys_, values_, stretches_);
+    stretches_.clear();
+  }
+
+ private:
+  at::Tensor keys_;
+  at::Tensor values_;
+  std::vector<QueryStretch> stretches_;
+};
+
+// The queries of the tile that the tail has, to be mixed straight into `out`.
+void AddStretches(const AttentionTile& tile, const TileQueries& place,
+                  int64_t index, const TokenLayout::Row& needed,
+                  const at::Tensor& out, Stretches& stretches) {
+  ForStretches(
+      needed, index, [&](int64_t position, int64_t line, int64_t count) {
+        stretches.Add(tile, {.queries = tile.queries.narrow(
+                                 0, position - place.begin, count),
+                             .invisible = tile.mask.invisible.narrow(
+                                 0, position - index * kTileLines, count),
+                             .out = out.narrow(0, line, count)});
+      });
+}
+
 }  // namespace
 
 at::Tensor TileAttention::Attend(const AttentionInputs& inputs,
@@ -152,15 +200,24 @@ void TileAttention::AttendRow(const RowAttention& attention, const Pass& pass,
                               at::Tensor& out) {
   const auto& [row, queries, keys, needed] = attention;
   const Visibility visibility = VisibilityOf(row, spec_);
+  const bool eager = attention_ == ForwardAttention::kEager;
+  const bool stretches_mix = !eager && HasStretchSdpa(queries.scalar_type());
+  Stretches stretches;
   const int64_t tile_count = TileCount(row.end_position());
   for (int64_t index = row.first_position() / kTileLines; index < tile_count;
        ++index) {
     const TilePattern pattern(row, index, visibility.FirstKeyOfTile(index));
-    const bool needs = HasPositionIn(needed, index);
+    bool needs = HasPositionIn(needed, index);
     const bool shows = pattern.IsWanted(pass);
     if (!needs && !shows) continue;
-    const AttentionTile tile = MakeTile(attention, index);
-    const bool eager = attention_ == ForwardAttention::kEager;
+    AttentionTile tile = MakeTile(attention, index);
+    if (needs && stretches_mix && tile.not_finite.empty()) {
+      AddStretches(tile, TileQueries(row, index), index, needed, out,
+                   stretches);
+      needs = false;
+    }
+    if (!needs && !shows) continue;
+    tile.queries = WholeTile(tile.queries, TileQueries(row, index));
     at::Tensor probabilities;
     if (shows || eager) probabilities = pattern.Probabilities(tile, pass);
     if (!needs) continue;
@@ -171,6 +228,7 @@ void TileAttention::AttendRow(const RowAttention& attention, const Pass& pass,
                     out.narrow(0, line, count));
         });
   }
+  stretches.Mix();
 }
 
 AttentionTile TileAttention::MakeTile(const RowAttention& attention,
@@ -178,20 +236,12 @@ AttentionTile TileAttention::MakeTile(const RowAttention& attention,
   const auto& [row, row_queries, keys, needed] = attention;
   const TileQueries queries(row, index);
   TileKeys of = keys.Of(index, VisibilityOf(row, spec_));
-  AttentionTile tile{
-      .queries = row_queries.narrow(0, queries.begin - row.first_position(),
-                                    queries.count()),
-      .keys = std::move(of.keys),
-      .values = std::move(of.values),
-      .mask = MaskOf(row, index, row_queries.scalar_type()),
-      .not_finite = std::move(of.not_finite)};
-  if (queries.count() == kTileLines) return tile;
-  const at::Tensor padded = at::zeros(
-      {kTileLines, spec_.num_heads, spec_.head_dim}, row_queries.options());
-  CopyLines(tile.queries,
-            padded.narrow(0, queries.dummies_before, queries.count()));
-  tile.queries = padded;
-  return tile;
+  return {.queries = row_queries.narrow(0, queries.begin - row.first_position(),
+                                        queries.count()),
+          .keys = std::move(of.keys),
+          .values = std::move(of.values),
+          .mask = MaskOf(row, index, row_queries.scalar_type()),
+          .not_finite = std::move(of.not_finite)};
 }
 
 const TileMask& TileAttention::MaskOf(const ActiveRow& row, int64_t index,
