@@ -88,6 +88,13 @@ TEST_F(RootTableTest, ALongerPromptGoesOnFromItsBeginning) {
   EXPECT_THAT(RowsOf(Run({RunOf(Tokens(64))})), ElementsAre("0-8 x 40-64: 0"));
 }
 
+TEST_F(RootTableTest, PromptsThatBeginAlikeLeaveARootEachWhereItDoes) {
+  Run({RunOf(Tokens(64))});
+  EXPECT_THAT(RowsOf(Run({RunOf(Leaving(Tokens(64), 40, 1000)),
+                          RunOf(Leaving(Tokens(64), 60, 2000))})),
+              ElementsAre("0-8 x 60-64: 1", "0-8 x 40-64: 0"));
+}
+
 TEST_F(RootTableTest, ARootIsUsedAsFarAsItGoes) {
   MadeRun shallow = RunOf(Tokens(64));
   shallow.asks = {{Output(4), {10, 63}}};

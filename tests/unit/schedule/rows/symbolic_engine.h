@@ -36,7 +36,9 @@ struct SymbolicRow {
 // layers.
 class SymbolicEngine {
  public:
-  explicit SymbolicEngine(int layer_count) : layer_count_(layer_count) {}
+  explicit SymbolicEngine(int layer_count,
+                          std::map<RootId, SymbolicRow> roots = {})
+      : layer_count_(layer_count), roots_(std::move(roots)) {}
 
   // All values of the run with that index in a wave, computed alone.
   SymbolicRow Alone(const MadeRun& run, int index) const;
@@ -46,12 +48,10 @@ class SymbolicEngine {
   // What `run` of the wave shows; 0, and a problem, where no row has it.
   SymbolicValue Show(int run, HookPoint point, int64_t position);
 
-  // Keeps a row of the wave.
-  void Keep(const WaveRow& row) {
-    roots_[row.keep_as] = rows_[&row - wave_.rows.data()];
-  }
+  // Keeps a row of the wave, by its index.
+  void Keep(size_t row) { roots_[wave_.rows[row].keep_as] = rows_[row]; }
   void Forget(RootId root) { roots_.erase(root); }
-  const WavePlan& wave() const { return wave_; }
+  const std::map<RootId, SymbolicRow>& roots() const { return roots_; }
 
   // What rows lacked, and what was against the contract.
   const std::vector<std::string>& problems() const { return problems_; }
