@@ -22,6 +22,7 @@ constexpr char kExamples[] = R"(Examples:
   phitapd --model phi=/models/phi --listen unix:/run/phitap.sock --log-format json
   phitapd --model phi=/models/phi --state-dir /var/lib/phitap --max-tensor-bytes 20GiB --max-working-bytes 16GiB
   phitapd --model phi=/models/phi --max-sweep-cells 4096 --max-generated-tokens 1024
+  phitapd --model phi=/models/phi --max-root-bytes 4GiB --max-caller-bytes 1GiB --share-across-callers on
   phitapd --config /etc/phitap.toml
 A configuration file holds the same flags without dashes, one a line:
   model = ["phi=/models/Phi-3-mini-4k-instruct"]

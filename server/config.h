@@ -37,7 +37,7 @@ struct ServerConfig {
   std::string address_file;
   LogOptions log;
   ServiceLimits limits;
-  // Their clocks are set by main.
+  // Their clocks are set by main, and what is 0 of their bytes.
   SchedulerOptions schedule;
   NamedTensorsOptions tensors;
 };

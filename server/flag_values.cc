@@ -47,6 +47,12 @@ absl::StatusOr<int64_t> ParseBytes(const FlagText& given, int64_t max_bytes) {
                                   "TiB)"));
 }
 
+absl::StatusOr<int64_t> ParseBytesOrAuto(const FlagText& given,
+                                         int64_t max_bytes) {
+  if (given.text == "auto") return 0;
+  return ParseBytes(given, max_bytes);
+}
+
 absl::StatusOr<absl::Duration> ParseDuration(const FlagText& given) {
   absl::Duration duration;
   if (absl::ParseDuration(given.text, &duration) &&

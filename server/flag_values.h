@@ -36,6 +36,10 @@ absl::StatusOr<int64_t> ParseInt(const FlagText& given, IntRange range);
 // most `max_bytes`.
 absl::StatusOr<int64_t> ParseBytes(const FlagText& given, int64_t max_bytes);
 
+// The same, or `auto`: 0.
+absl::StatusOr<int64_t> ParseBytesOrAuto(const FlagText& given,
+                                         int64_t max_bytes);
+
 // `90s`, `10m`, `1h30m`: positive.
 absl::StatusOr<absl::Duration> ParseDuration(const FlagText& given);
 

@@ -12,6 +12,7 @@
 #include "server/base/field_error.h"
 #include "server/base/status_macros.h"
 #include "server/config.h"
+#include "server/decide_memory.h"
 #include "server/load_models.h"
 #include "server/observe/log.h"
 #include "server/rpc/activation_service.h"
@@ -35,9 +36,10 @@ struct Engine {
 
 absl::StatusOr<Engine> StartEngine(const ServerConfig& config,
                                    const Clock& clock) {
+  std::vector<ServedModel> served;
   SchedulerOptions options = config.schedule;
   options.clock = &clock;
-  std::vector<ServedModel> served;
+  options.decide_memory = [&] { return DecideEngineMemory(config, served); };
   ASSIGN_OR_RETURN(
       std::unique_ptr<Scheduler> scheduler,
       Scheduler::Start(options, [&]() -> absl::StatusOr<ExecutorMap> {
@@ -85,12 +87,14 @@ absl::Status Announce(const ServerConfig& config, const std::string& address) {
   return absl::OkStatus();
 }
 
-absl::Status Serve(const ServerConfig& config, StopSignal& stop_signal) {
+absl::Status Serve(ServerConfig config, StopSignal& stop_signal) {
+  DecideTensorMemory(config);
   SystemClock clock;
   // First, and destroyed last: what was accepted may still be kept in it.
   ASSIGN_OR_RETURN(const std::unique_ptr<NamedTensors> tensors,
                    OpenTensors(config, clock));
   ASSIGN_OR_RETURN(Engine engine, StartEngine(config, clock));
+  config.limits.plan.max_wave_bytes = engine.scheduler->memory().max_wave_bytes;
   WorkerPool planning({.thread_count = 2});
   WorkerPool delivery({.thread_count = 2});
   StreamWatch watch({.clock = &clock});

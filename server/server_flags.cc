@@ -39,6 +39,11 @@ auto BytesUpTo(int64_t max_bytes) {
   return [=](const FlagText& given) { return ParseBytes(given, max_bytes); };
 }
 
+auto BytesOrAuto() {
+  return
+      [](const FlagText& given) { return ParseBytesOrAuto(given, kMaxBytes); };
+}
+
 template <typename Value>
 auto OneOf(std::vector<std::pair<absl::string_view, Value>> choices) {
   return [=](const FlagText& given) { return ParseChoice(given, choices); };
@@ -153,6 +158,21 @@ void AddLimitFlags(ServerConfig& config, std::deque<Flag>& flags) {
        {"256"},
        Into(config.schedule.queue.max_requests, IntIn(1, kMaxCount))});
   flags.push_back(
+      {"--max-caller-requests",
+       "N",
+       "Of these, one caller's (a caller is a connection); 0: half of them",
+       {"0"},
+       Into(config.schedule.queue.max_caller_requests, IntIn(0, kMaxCount))});
+  flags.push_back(
+      {"--share-across-callers",
+       "on|off",
+       "Whether runs of different callers share what they have in common: then "
+       "counts and times tell one about another's prompts",
+       {"off"},
+       Into(config.schedule.sharing,
+            OneOf<CallerSharing>({{"on", CallerSharing::kAcrossCallers},
+                                  {"off", CallerSharing::kWithinCaller}}))});
+  flags.push_back(
       {"--max-run-tokens",
        "N",
        "Tokens of one prompt",
@@ -171,29 +191,12 @@ void AddLimitFlags(ServerConfig& config, std::deque<Flag>& flags) {
        {"4GiB"},
        Into(config.limits.plan.max_response_bytes, BytesUpTo(kMaxBytes))});
   flags.push_back(
-      {"--max-undelivered-bytes",
-       "SIZE",
-       "Bytes of the tensors of all answers that are queued, "
-       "computed or not yet sent, and of what is computed for them",
-       {"16GiB"},
-       Into(config.schedule.max_undelivered_bytes, BytesUpTo(kMaxBytes))});
-  flags.push_back(
       {"--max-working-bytes",
        "SIZE",
        "Bytes that one trace holds besides its answer: values that other runs "
        "read, keys and values of generation, a gradient's graph",
        {"8GiB"},
        Into(config.limits.plan.max_working_bytes, BytesUpTo(kMaxBytes))});
-  flags.push_back({"--max-tensor-bytes",
-                   "SIZE",
-                   "Bytes of all named tensors, and of those being uploaded",
-                   {"4GiB"},
-                   [&config](const FlagText& given) -> absl::Status {
-                     ASSIGN_OR_RETURN(config.tensors.max_bytes,
-                                      ParseBytes(given, kMaxBytes));
-                     config.limits.max_upload_bytes = config.tensors.max_bytes;
-                     return absl::OkStatus();
-                   }});
   flags.push_back(
       {"--max-sweep-cells",
        "N",
@@ -224,6 +227,47 @@ void AddLimitFlags(ServerConfig& config, std::deque<Flag>& flags) {
                    Into(config.limits.stall_timeout, ParseDuration)});
 }
 
+// What is `auto` is decided by the memory that is there: see DivideMemory.
+void AddMemoryFlags(ServerConfig& config, std::deque<Flag>& flags) {
+  MemoryLimits& memory = config.schedule.memory;
+  flags.push_back({"--max-undelivered-bytes",
+                   "SIZE|auto",
+                   "Bytes of all answers that are queued, computed or not yet "
+                   "sent, and of what traces hold between their waves",
+                   {"auto"},
+                   Into(memory.max_undelivered_bytes, BytesOrAuto())});
+  flags.push_back({"--max-caller-bytes",
+                   "SIZE|auto",
+                   "Of these, one caller's; auto: half of them",
+                   {"auto"},
+                   Into(memory.max_caller_bytes, BytesOrAuto())});
+  flags.push_back({"--max-workspace-bytes",
+                   "SIZE|auto",
+                   "Bytes that the forward passes under way work in",
+                   {"auto"},
+                   Into(memory.max_workspace_bytes, BytesOrAuto())});
+  flags.push_back({"--max-wave-bytes",
+                   "SIZE|auto",
+                   "Of these, what one forward pass takes if it can be divided",
+                   {"auto"},
+                   Into(memory.max_wave_bytes, BytesOrAuto())});
+  flags.push_back({"--max-root-bytes",
+                   "SIZE|auto",
+                   "Bytes of what is kept of prompts for later traces",
+                   {"auto"},
+                   Into(memory.max_root_bytes, BytesOrAuto())});
+  flags.push_back({"--max-tensor-bytes",
+                   "SIZE|auto",
+                   "Bytes of all named tensors, and of those being uploaded",
+                   {"auto"},
+                   [&config](const FlagText& given) -> absl::Status {
+                     ASSIGN_OR_RETURN(config.tensors.max_bytes,
+                                      ParseBytesOrAuto(given, kMaxBytes));
+                     config.limits.max_upload_bytes = config.tensors.max_bytes;
+                     return absl::OkStatus();
+                   }});
+}
+
 void AddLogFlags(ServerConfig& config, std::deque<Flag>& flags) {
   flags.push_back(
       {"--log-level",
@@ -249,6 +293,7 @@ std::deque<Flag> ServerFlags(ServerConfig& config) {
   std::deque<Flag> flags;
   AddServingFlags(config, flags);
   AddLimitFlags(config, flags);
+  AddMemoryFlags(config, flags);
   AddLogFlags(config, flags);
   return flags;
 }

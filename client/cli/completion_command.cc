@@ -54,7 +54,7 @@ _phitap_candidates() {
       if [[ -z $command ]]; then
         printf '%s\n' models hooks tokenize detokenize plan trace sweep generate tensors completion
       elif [[ $word == -* ]]; then
-        printf -- '--%s\n' server json timeout color help model prompt tokens chat run capture intervene positions token-ids heads features queries keys steps reduce lens lens-normed dtype runs read numerics attention longrope-cache isolate hide position-ids request max-tokens temperature top-k top-p seed stop-ids ignore-stop-ids force no-compare axes metric raw out values names printout prefix skip-special-tokens
+        printf -- '--%s\n' server json timeout color help model prompt tokens chat run capture intervene positions token-ids heads features queries keys steps reduce lens lens-normed dtype runs read numerics attention longrope-cache isolate priority hide position-ids request max-tokens temperature top-k top-p seed stop-ids ignore-stop-ids force no-compare axes metric raw out values names printout prefix skip-special-tokens
       elif [[ $command == hooks ]]; then
         _phitap_ask models
       elif [[ $command == completion ]]; then
@@ -149,7 +149,8 @@ _phitap() {
     '--dtype[type]:type:(f32 f16 bf16)' '--runs[runs]:labels:' \
     '--numerics[whose bits]:whose:(causal transformers)' \
     '--attention[attention]:how:(sdpa eager)' \
-    '--isolate[share no batch]' '--values[numbers too]' \
+    '--isolate[share no batch]' '--priority[0 to 10]:priority:' \
+    '--values[numbers too]' \
     '--hide[positions to hide]:set:' '--position-ids[rotary positions]:ids:' \
     '--skip-special-tokens[leave special tokens out]' \
     '--names[names only]' '--printout[module tree]' \
@@ -202,6 +203,7 @@ complete -c phitap -l color -x -a 'auto always never'
 complete -c phitap -l json -d 'One JSON document'
 complete -c phitap -l reduce -x -a 'mean norm topk:'
 complete -c phitap -l dtype -x -a 'f32 f16 bf16'
+complete -c phitap -l priority -x -d '0 to 10'
 complete -c phitap -l numerics -x -a 'causal transformers'
 complete -c phitap -l attention -x -a 'sdpa eager'
 for flag in positions token-ids heads features queries keys steps lens lens-normed runs hide position-ids temperature top-k top-p seed stop-ids force prefix

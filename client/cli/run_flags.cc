@@ -78,6 +78,7 @@ absl::Status ReadOptions(const RunFlags& flags, v1::TraceOptions* options) {
   if (!flags.attention.empty()) options->set_attention(attention);
   if (!flags.longrope_cache.empty()) options->set_longrope_cache(cache);
   if (flags.isolate) options->set_isolate(true);
+  options->set_priority(flags.priority);
   return absl::OkStatus();
 }
 
@@ -178,6 +179,11 @@ void AddRunFlags(CLI::App* command, RunFlags* flags) {
       ->type_name("HOW");
   command->add_flag("--isolate", flags->isolate,
                     "Share no batch with other requests");
+  command
+      ->add_option("--priority", flags->priority,
+                   "0 (default) to 10: higher goes first among the requests of "
+                   "one connection")
+      ->type_name("N");
 }
 
 absl::Status ReadRuns(const RunFlags& flags, v1::TraceRequest* request) {

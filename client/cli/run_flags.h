@@ -28,6 +28,7 @@ struct RunFlags {
   std::string attention;
   std::string longrope_cache;
   bool isolate = false;
+  int priority = 0;
 };
 
 // `flags` must outlive `command`.

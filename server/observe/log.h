@@ -21,7 +21,9 @@ enum class LogFormat { kText, kJson };
 // and what the model answered are never logged.
 namespace log_field {
 inline constexpr absl::string_view kAddress = "address";
+inline constexpr absl::string_view kBound = "bound";
 inline constexpr absl::string_view kBytes = "bytes";
+inline constexpr absl::string_view kCallerBytes = "caller_bytes";
 inline constexpr absl::string_view kCode = "code";
 inline constexpr absl::string_view kComputeSeconds = "compute_seconds";
 inline constexpr absl::string_view kDigest = "weights_digest";
@@ -29,19 +31,25 @@ inline constexpr absl::string_view kDtype = "dtype";
 inline constexpr absl::string_view kError = "error";
 inline constexpr absl::string_view kField = "field";
 inline constexpr absl::string_view kFingerprint = "numerics_fingerprint";
+inline constexpr absl::string_view kFreeBytes = "free_bytes";
 inline constexpr absl::string_view kMethod = "method";
 inline constexpr absl::string_view kModel = "model";
 inline constexpr absl::string_view kPeer = "peer";
 inline constexpr absl::string_view kQueueSeconds = "queue_seconds";
 inline constexpr absl::string_view kRequest = "request";
+inline constexpr absl::string_view kRootBytes = "root_bytes";
 inline constexpr absl::string_view kRuns = "runs";
 inline constexpr absl::string_view kSeconds = "seconds";
 inline constexpr absl::string_view kSignal = "signal";
 inline constexpr absl::string_view kStage = "stage";
+inline constexpr absl::string_view kTensorBytes = "tensor_bytes";
 inline constexpr absl::string_view kTensors = "tensors";
 inline constexpr absl::string_view kThreads = "threads";
+inline constexpr absl::string_view kUndeliveredBytes = "undelivered_bytes";
 inline constexpr absl::string_view kVersion = "version";
 inline constexpr absl::string_view kWarning = "warning";
+inline constexpr absl::string_view kWaveBytes = "wave_bytes";
+inline constexpr absl::string_view kWorkspaceBytes = "workspace_bytes";
 }  // namespace log_field
 
 struct LogField {

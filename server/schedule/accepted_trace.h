@@ -4,6 +4,8 @@
 #ifndef PHITAP_SERVER_SCHEDULE_ACCEPTED_TRACE_H_
 #define PHITAP_SERVER_SCHEDULE_ACCEPTED_TRACE_H_
 
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -21,8 +23,11 @@ namespace phitap {
 // But for `begun`, the compute thread's once it has been accepted; destroyed on
 // that thread, where the memory must be freed.
 struct AcceptedTrace {
-  explicit AcceptedTrace(std::shared_ptr<const TracePlan> accepted)
-      : plan(std::move(accepted)), groups(plan) {}
+  // `max_wave_bytes` is the one by which the plan was made.
+  explicit AcceptedTrace(
+      std::shared_ptr<const TracePlan> accepted,
+      int64_t max_wave_bytes = std::numeric_limits<int64_t>::max())
+      : plan(std::move(accepted)), groups(plan, max_wave_bytes) {}
 
   const std::shared_ptr<const TracePlan> plan;
   // Whose it is: see Submission.

@@ -13,13 +13,31 @@ int64_t PromptTokens(const PlannedRun& run, int others) {
   return others == 0 ? token_count : std::min(run.own_token_count, token_count);
 }
 
+// A run's head takes at most as much as so many of its tokens.
+constexpr int64_t kTokensOfAHead = 8;
+
+// Of the plan's workspace what each of its waves needs once, whatever of its
+// groups is in it: the rest beside those that a wave takes at most.
+int64_t CommonWorkspace(const TracePlan& plan, int64_t max_wave_bytes) {
+  int64_t all = 0;
+  int64_t largest = 0;
+  for (const RunGroup& group : plan.groups) {
+    all += group.workspace_bytes;
+    largest = std::max(largest, group.workspace_bytes);
+  }
+  const int64_t of_groups = std::min(all, std::max(largest, max_wave_bytes));
+  return std::max<int64_t>(plan.workspace_bytes - of_groups, 0);
+}
+
 }  // namespace
 
-GroupOrder::GroupOrder(std::shared_ptr<const TracePlan> plan)
+GroupOrder::GroupOrder(std::shared_ptr<const TracePlan> plan,
+                       int64_t max_wave_bytes)
     : plan_(std::move(plan)),
       followers_(plan_->groups.size()),
       generating_(plan_->groups.size()),
       ended_(plan_->groups.size()),
+      common_workspace_bytes_(CommonWorkspace(*plan_, max_wave_bytes)),
       unended_count_(static_cast<int>(plan_->groups.size())) {
   for (int group = 0; group < unended_count_; ++group) {
     const RunGroup& planned = PlannedOf(group);
@@ -54,8 +72,10 @@ std::optional<PassPhase> GroupOrder::first_phase() const {
 }
 
 PassSize GroupOrder::NextSize(PassPhase phase, int others) const {
-  PassSize size;
-  for (int run : live_runs_[ReadyOf(phase).front().group]) {
+  const int group = ReadyOf(phase).front().group;
+  PassSize size = {.workspace_bytes = WorkspaceOf(group, phase)};
+  if (others == 0) size.workspace_bytes += common_workspace_bytes_;
+  for (int run : live_runs_[group]) {
     const PlannedRun& planned = plan_->runs[run];
     const int64_t tokens =
         phase == PassPhase::kToken ? 1 : PromptTokens(planned, others);
@@ -64,6 +84,19 @@ PassSize GroupOrder::NextSize(PassPhase phase, int others) const {
     ++others;
   }
   return size;
+}
+
+int64_t GroupOrder::WorkspaceOf(int group, PassPhase phase) const {
+  const int64_t bytes = PlannedOf(group).workspace_bytes;
+  if (phase != PassPhase::kToken) return bytes;
+  // A token needs what a prompt's one does, and its head what a prompt's does:
+  // less than a few tokens take.
+  const std::vector<int>& runs = PlannedOf(group).runs;
+  int64_t tokens = 0;
+  for (int run : runs) tokens += plan_->runs[run].own_token_count;
+  const auto run_count = static_cast<int64_t>(runs.size());
+  const int64_t mean = std::max<int64_t>(tokens / run_count, 1);
+  return bytes / std::min(mean, kTokensOfAHead);
 }
 
 GroupPass GroupOrder::Take(PassPhase phase) {

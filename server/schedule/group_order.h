@@ -42,7 +42,8 @@ struct PassSize {
 // tokens starve. Thread-compatible.
 class GroupOrder {
  public:
-  explicit GroupOrder(std::shared_ptr<const TracePlan> plan);
+  // `max_wave_bytes` is the one by which the plan was made.
+  GroupOrder(std::shared_ptr<const TracePlan> plan, int64_t max_wave_bytes);
 
   bool has_ready() const { return first_phase().has_value(); }
   // Of the pass that has been ready for longest.
@@ -75,6 +76,7 @@ class GroupOrder {
     return ready_[static_cast<int>(phase)];
   }
   PassPhase PhaseOf(int group) const;
+  int64_t WorkspaceOf(int group, PassPhase phase) const;
   void MakeReady(int group);
 
   const std::shared_ptr<const TracePlan> plan_;
@@ -86,6 +88,8 @@ class GroupOrder {
   std::vector<std::vector<int>> live_runs_;
   std::vector<bool> generating_;
   std::vector<bool> ended_;
+  // What a wave needs once for the plan, beside its groups.
+  const int64_t common_workspace_bytes_;
   // By phase.
   std::array<std::deque<ReadyGroup>, kPassPhaseCount> ready_;
   int64_t made_ready_count_ = 0;

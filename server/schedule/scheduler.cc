@@ -1,22 +1,23 @@
 #include "server/schedule/scheduler.h"
 
 #include <future>
+#include <limits>
 #include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "server/base/retry_hint.h"
 #include "server/base/status_macros.h"
 
 namespace phitap {
 namespace {
 
-SchedulerOptions WithDefaults(SchedulerOptions options) {
-  if (options.max_caller_bytes == 0) {
-    options.max_caller_bytes = options.max_undelivered_bytes / 2;
-  }
-  return options;
+constexpr int64_t kUnbounded = std::numeric_limits<int64_t>::max();
+
+void ReplaceZero(int64_t& limit, int64_t bytes) {
+  if (limit == 0) limit = bytes;
 }
 
 // Each request of the wave once.
@@ -30,13 +31,15 @@ std::set<const AcceptedTrace*> TracesOf(const GatheredWave& wave) {
 
 absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Start(
     SchedulerOptions options, LoadExecutors load) {
-  auto scheduler = std::unique_ptr<Scheduler>(new Scheduler(options));
+  auto scheduler =
+      std::unique_ptr<Scheduler>(new Scheduler(std::move(options)));
   std::promise<absl::Status> loaded;
   std::future<absl::Status> load_status = loaded.get_future();
   scheduler->compute_thread_ =
       std::thread([scheduler = scheduler.get(), load = std::move(load),
                    loaded = std::move(loaded)]() mutable {
         absl::StatusOr<ExecutorMap> executors = std::exchange(load, nullptr)();
+        if (executors.ok()) scheduler->DecideMemory();
         loaded.set_value(executors.status());
         if (executors.ok()) scheduler->Serve(*std::move(executors));
       });
@@ -45,11 +48,20 @@ absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Start(
 }
 
 Scheduler::Scheduler(SchedulerOptions options)
-    : options_(WithDefaults(options)),
-      budget_({.limit_bytes = options_.max_undelivered_bytes,
-               .caller_limit_bytes = options_.max_caller_bytes,
-               .purpose = "answers and what is computed for them"}),
-      queue_(options_.queue) {}
+    : options_(std::move(options)), queue_(options_.queue) {}
+
+void Scheduler::DecideMemory() {
+  memory_ = options_.decide_memory == nullptr ? options_.memory
+                                              : options_.decide_memory();
+  ReplaceZero(memory_.max_undelivered_bytes, kUnbounded);
+  ReplaceZero(memory_.max_caller_bytes, memory_.max_undelivered_bytes / 2);
+  ReplaceZero(memory_.max_workspace_bytes, kUnbounded);
+  ReplaceZero(memory_.max_wave_bytes, kUnbounded);
+  budget_.emplace(
+      ByteBudgetOptions{.limit_bytes = memory_.max_undelivered_bytes,
+                        .caller_limit_bytes = memory_.max_caller_bytes,
+                        .purpose = "answers and what is computed for them"});
+}
 
 Scheduler::~Scheduler() { Drain(); }
 
@@ -73,10 +85,17 @@ absl::StatusOr<std::shared_ptr<ResultStream>> Scheduler::Submit(
 absl::StatusOr<std::shared_ptr<AcceptedTrace>> Scheduler::Admit(
     Submission submission) {
   const TracePlan& plan = *submission.plan;
-  ASSIGN_OR_RETURN(
-      ByteBudget::Reservation reservation,
-      budget_.Reserve(plan.size_bytes + plan.working_bytes, submission.caller));
-  auto trace = std::make_shared<AcceptedTrace>(submission.plan);
+  if (plan.workspace_bytes > memory_.max_workspace_bytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the request needs ", plan.workspace_bytes,
+                     " bytes to be computed in, and the server has at most ",
+                     memory_.max_workspace_bytes, "; ask for less"));
+  }
+  ASSIGN_OR_RETURN(ByteBudget::Reservation reservation,
+                   budget_->Reserve(plan.storage_bytes + plan.working_bytes,
+                                    submission.caller));
+  auto trace =
+      std::make_shared<AcceptedTrace>(submission.plan, memory_.max_wave_bytes);
   if (!trace->groups.has_ready()) {
     return absl::InternalError("the plan has no group to begin with");
   }
@@ -121,7 +140,7 @@ int Scheduler::CountRunning() const {
 
 void Scheduler::Serve(ExecutorMap executors) {
   RowPlanner rows(
-      {.max_root_bytes = options_.max_root_bytes,
+      {.max_root_bytes = memory_.max_root_bytes,
        .sharing = options_.sharing,
        .root_bytes = [&](const std::string& model, int layers, int64_t tokens) {
          return executors.at(model)->RootBytes(layers, tokens);
@@ -135,7 +154,8 @@ void Scheduler::Serve(ExecutorMap executors) {
     return std::make_unique<WaveUnderWay>(std::move(wave), parts);
   };
   WaveStack waves({.max_tokens = options_.max_wave_tokens,
-                   .max_workspace_bytes = options_.max_wave_bytes});
+                   .max_joined_bytes = memory_.max_wave_bytes,
+                   .max_workspace_bytes = memory_.max_workspace_bytes});
   while (!waves.empty() || AwaitWork()) {
     MakeStep(waves, start);
     for (const ForgottenRoot& forgotten : rows.TakeForgotten()) {

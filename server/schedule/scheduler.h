@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -20,6 +21,7 @@
 #include "server/plan/executor.h"
 #include "server/plan/trace_plan.h"
 #include "server/schedule/byte_budget.h"
+#include "server/schedule/memory_limits.h"
 #include "server/schedule/request_queue.h"
 #include "server/schedule/result_stream.h"
 #include "server/schedule/retry_pace.h"
@@ -33,16 +35,13 @@ namespace phitap {
 struct SchedulerOptions {
   // Tokens of a wave.
   int64_t max_wave_tokens = 8192;
-  // Bytes that the waves under way work in.
-  int64_t max_wave_bytes = int64_t{8} << 30;
   RequestQueueLimits queue;
-  // Bytes of answers that are queued, computed or not yet sent, and of what
-  // requests hold while they are computed (TracePlan::working_bytes).
-  int64_t max_undelivered_bytes = int64_t{16} << 30;
-  // Of one caller; 0 is half of them.
-  int64_t max_caller_bytes = 0;
-  // Of rows that are kept for later waves.
-  int64_t max_root_bytes = int64_t{2} << 30;
+  // Where 0: half of what is undelivered for a caller, no roots, and no bound
+  // on the others.
+  MemoryLimits memory;
+  // Asked, on the compute thread, once the models are loaded; null leaves
+  // `memory` as it is.
+  std::function<MemoryLimits()> decide_memory;
   CallerSharing sharing = CallerSharing::kWithinCaller;
   // Outlives the scheduler.
   const Clock* clock = nullptr;
@@ -87,11 +86,14 @@ class Scheduler {
   void Drain();
 
   int queued_requests() const;
-  int64_t undelivered_bytes() const { return budget_.reserved_bytes(); }
+  int64_t undelivered_bytes() const { return budget_->reserved_bytes(); }
+  const MemoryLimits& memory() const { return memory_; }
 
  private:
   explicit Scheduler(SchedulerOptions options);
 
+  // On the compute thread.
+  void DecideMemory();
   absl::StatusOr<std::shared_ptr<AcceptedTrace>> Admit(Submission submission);
 
   // The compute thread: waves until drained.
@@ -110,7 +112,9 @@ class Scheduler {
   void PutBack(std::unique_ptr<WaveUnderWay> ended);
 
   const SchedulerOptions options_;
-  ByteBudget budget_;
+  // Set before Start returns.
+  MemoryLimits memory_;
+  std::optional<ByteBudget> budget_;
   RetryPace pace_;
 
   mutable std::mutex mutex_;  // Guards the next three.

@@ -88,9 +88,10 @@ bool WaveBuilder::MayJoin(const AcceptedTrace& trace, PassPhase phase) const {
 }
 
 bool WaveBuilder::Fits(const PassSize& size) const {
-  const bool tokens_fit =
-      wave_.empty() || wave_.size.tokens + size.tokens <= limits_.max_tokens;
-  return tokens_fit &&
+  const bool joins = wave_.size.tokens + size.tokens <= limits_.max_tokens &&
+                     size.workspace_bytes <=
+                         limits_.max_joined_bytes - wave_.size.workspace_bytes;
+  return (wave_.empty() || joins) &&
          size.token_layers <=
              limits_.max_token_layers - wave_.size.token_layers &&
          size.workspace_bytes <=

@@ -20,6 +20,7 @@ namespace phitap {
 struct WaveLimits {
   // A pass of more goes alone.
   int64_t max_tokens = std::numeric_limits<int64_t>::max();
+  int64_t max_joined_bytes = std::numeric_limits<int64_t>::max();
   // These no pass exceeds.
   int64_t max_token_layers = std::numeric_limits<int64_t>::max();
   int64_t max_workspace_bytes = std::numeric_limits<int64_t>::max();

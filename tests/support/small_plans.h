@@ -26,6 +26,9 @@ struct SmallPlan {
   // Not 0: every run generates at most so many tokens.
   int max_tokens = 0;
   int64_t working_bytes = 0;
+  // Of each group, and of a wave beside them.
+  int64_t group_workspace_bytes = 0;
+  int64_t common_workspace_bytes = 0;
   int layer_count = 2;
   int priority = 0;
   // Not 0: of each run.
@@ -71,7 +74,13 @@ inline std::shared_ptr<const TracePlan> MakePlan(const SmallPlan& small) {
     if (group.gradient_pass < 0) continue;
     plan->gradient_passes.push_back({.run = group.runs[0]});
   }
+  plan->storage_bytes = plan->size_bytes;
   plan->working_bytes = small.working_bytes;
+  for (RunGroup& group : plan->groups) {
+    group.workspace_bytes = small.group_workspace_bytes;
+    plan->workspace_bytes += small.group_workspace_bytes;
+  }
+  plan->workspace_bytes += small.common_workspace_bytes;
   return plan;
 }
 

@@ -70,7 +70,7 @@ class Client:
 
         prompts: text, a list of token ids, a chat (a list of dicts), a Prompt, or a list of these (as many runs).
         captures: hook points (or Captures). gradients, sweeps: see phitap.metrics. progress: called as bytes come in.
-        options: model=, numerics=, attention=, longrope_cache= and isolate=, as in Options.
+        options: model=, numerics=, attention=, longrope_cache=, isolate= and priority=, as in Options.
 
         Raises RequestError (the request was refused or failed), RunError (every run failed), IncompleteTraceError, ChecksumError,
         ConnectionFailed.
@@ -183,7 +183,12 @@ class Client:
                                        "phitapd --model NAME=PATH, or give its address") from error
             details = error.details() or "no reason given"
             line = next((lines[path] for path in _FIELDS.findall(details) if path in lines), "")
-            raise RequestError(error.code(), details, line) from error
+            raise RequestError(error.code(), details, line, _retry_after(error)) from error
+
+
+def _retry_after(error: grpc.RpcError) -> Optional[float]:
+    pushback = dict(error.trailing_metadata() or ()).get("grpc-retry-pushback-ms")
+    return None if pushback is None else int(pushback) / 1000
 
 
 def _assembly(request: trace_pb2.TraceRequest, progress: Optional[Progress]) -> Assembly:

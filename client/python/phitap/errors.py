@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Optional
+
 import grpc
 
 
@@ -17,14 +19,15 @@ class RequestError(PhitapError):
     """The server refused or could not finish a request.
 
     code: the gRPC status code, e.g. grpc.StatusCode.INVALID_ARGUMENT. line: `file:line` of the caller's program that made the offending
-    part, or "".
+    part, or "". retry_after: seconds after which the server expects to have room for it, None where that will not help.
     """
 
-    def __init__(self, code: grpc.StatusCode, message: str, line: str = ""):
+    def __init__(self, code: grpc.StatusCode, message: str, line: str = "", retry_after: Optional[float] = None):
         super().__init__(f"{code.name}: {message}" + (f" (from {line})" if line else ""))
         self.code = code
         self.message = message
         self.line = line
+        self.retry_after = retry_after
 
 
 class RunError(PhitapError):

@@ -171,6 +171,7 @@ class Options:
 
     model: may be "" where the server holds one. numerics: "causal" (default) or "transformers". attention: "sdpa" or "eager" (default:
     sdpa, eager where a run edits scores or probabilities). longrope_cache: "recompute" (default) or "keep". isolate: share no batch.
+    priority: 0 (default) to 10; higher goes first among the caller's own requests (a caller is a connection, hence a Client).
     """
 
     model: str = ""
@@ -178,6 +179,7 @@ class Options:
     attention: Optional[str] = None
     longrope_cache: Optional[str] = None
     isolate: bool = False
+    priority: int = 0
 
     def fill(self, request: trace_pb2.TraceRequest) -> None:
         request.model = self.model
@@ -185,6 +187,7 @@ class Options:
         request.options.attention = _choice("attention", self.attention, _ATTENTION)
         request.options.longrope_cache = _choice("longrope_cache", self.longrope_cache, _LONGROPE_CACHE)
         request.options.isolate = self.isolate
+        request.options.priority = self.priority
 
 
 def trace_message(prompts: Any, captures: Union[str, Capture, Iterable[Union[str, Capture]]] = (), options: Options = Options(),

@@ -57,6 +57,12 @@ def test_a_choice_that_does_not_exist_names_those_that_do(wrong):
         trace_message("a", captures, Options(**wrong))
 
 
+def test_options_are_those_of_the_request():
+    options = trace_message("a", "logits", Options(numerics="transformers", isolate=True, priority=7)).options
+    assert (options.isolate, options.priority) == (True, 7)
+    assert trace_message("a", "logits").options.priority == 0
+
+
 @pytest.mark.parametrize("wrong", [3.5, [1.5], [[{}, 1]], None])
 def test_a_prompt_of_another_kind_is_a_type_error(wrong):
     with pytest.raises(TypeError):

@@ -73,11 +73,12 @@ TEST(TraceFlags, LabelCapturesWithoutANameByTheirText) {
 TEST(TraceFlags, ChooseNumericsAndAttention) {
   const absl::StatusOr<TraceInput> input =
       Read({"-t", "1", "-c", "x", "--numerics", "transformers", "--attention",
-            "eager", "--isolate"});
+            "eager", "--isolate", "--priority", "7"});
   ASSERT_THAT(input, IsOk());
   EXPECT_EQ(input->request.options().numerics(), v1::NUMERICS_TRANSFORMERS);
   EXPECT_EQ(input->request.options().attention(), v1::ATTENTION_EAGER);
   EXPECT_TRUE(input->request.options().isolate());
+  EXPECT_EQ(input->request.options().priority(), 7);
 }
 
 TEST(TraceFlags, PutInterventionsIntoTheirRuns) {

@@ -34,6 +34,10 @@ TEST(ServerConfig, TakesItsDefaults) {
   EXPECT_EQ(config.threads, PhysicalCoreCount());
   EXPECT_EQ(config.schedule.max_wave_tokens, 8192);
   EXPECT_EQ(config.limits.default_deadline, absl::Minutes(10));
+  EXPECT_EQ(config.schedule.memory.max_undelivered_bytes, 0);
+  EXPECT_EQ(config.schedule.memory.max_root_bytes, 0);
+  EXPECT_EQ(config.tensors.max_bytes, 0);
+  EXPECT_EQ(config.schedule.sharing, CallerSharing::kWithinCaller);
   EXPECT_EQ(config.limits.plan.max_response_bytes, int64_t{4} << 30);
 }
 
@@ -69,6 +73,18 @@ TEST(ServerConfig, TakesEveryFlag) {
                                       "2.5 KiB",
                                       "--max-undelivered-bytes",
                                       "9000",
+                                      "--max-caller-bytes",
+                                      "8000",
+                                      "--max-workspace-bytes",
+                                      "7000",
+                                      "--max-wave-bytes",
+                                      "6000",
+                                      "--max-root-bytes",
+                                      "5000",
+                                      "--max-caller-requests",
+                                      "3",
+                                      "--share-across-callers",
+                                      "on",
                                       "--state-dir",
                                       "/var/lib/phitap",
                                       "--max-working-bytes",
@@ -102,7 +118,13 @@ TEST(ServerConfig, TakesEveryFlag) {
   EXPECT_EQ(config.limits.plan.max_run_tokens, 50);
   EXPECT_EQ(config.rpc.max_request_bytes, 1 << 20);
   EXPECT_EQ(config.limits.plan.max_response_bytes, 2560);
-  EXPECT_EQ(config.schedule.max_undelivered_bytes, 9000);
+  EXPECT_EQ(config.schedule.memory.max_undelivered_bytes, 9000);
+  EXPECT_EQ(config.schedule.memory.max_caller_bytes, 8000);
+  EXPECT_EQ(config.schedule.memory.max_workspace_bytes, 7000);
+  EXPECT_EQ(config.schedule.memory.max_wave_bytes, 6000);
+  EXPECT_EQ(config.schedule.memory.max_root_bytes, 5000);
+  EXPECT_EQ(config.schedule.queue.max_caller_requests, 3);
+  EXPECT_EQ(config.schedule.sharing, CallerSharing::kAcrossCallers);
   EXPECT_EQ(config.tensors.state_dir, "/var/lib/phitap");
   EXPECT_EQ(config.limits.plan.max_working_bytes, 3 << 20);
   EXPECT_EQ(config.tensors.max_bytes, 5 << 10);

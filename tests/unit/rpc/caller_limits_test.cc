@@ -86,8 +86,8 @@ TEST(CallerLimits, SayWhenToTryAgainWhereTheQueueIsFull) {
 }
 
 TEST(CallerLimits, SayWhenToTryAgainWhereBytesAreTaken) {
-  PuppetServer server({.schedule = {.max_undelivered_bytes = 100'000,
-                                    .max_caller_bytes = 100'000}});
+  PuppetServer server({.schedule = {.memory = {.max_undelivered_bytes = 100'000,
+                                               .max_caller_bytes = 100'000}}});
   Client client(server);
   LayersCall running(client, 10);  // 81,920 bytes.
   server.stage().Await();
@@ -104,7 +104,8 @@ TEST(CallerLimits, SayWhenToTryAgainWhereBytesAreTaken) {
 }
 
 TEST(CallerLimits, HintAtNothingWhereARequestCanNeverFit) {
-  PuppetServer server({.schedule = {.max_undelivered_bytes = 100'000}});
+  PuppetServer server(
+      {.schedule = {.memory = {.max_undelivered_bytes = 100'000}}});
   Client client(server);
   LayersCall refused(client, 10);
   const grpc::Status status = refused.Finish();
@@ -114,7 +115,8 @@ TEST(CallerLimits, HintAtNothingWhereARequestCanNeverFit) {
 }
 
 TEST(CallerLimits, CountTheCallsOfAConnectionTogetherAndOthersApart) {
-  PuppetServer server({.schedule = {.max_undelivered_bytes = 100'000}});
+  PuppetServer server(
+      {.schedule = {.memory = {.max_undelivered_bytes = 100'000}}});
   Client client(server);
   Client other(server);
   LayersCall running(client, 4);  // 32,768 bytes of 50,000.

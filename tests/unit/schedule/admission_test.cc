@@ -31,7 +31,7 @@ TEST_F(AdmissionTest, RefusesWhenTheQueueIsFullAndGivesTheBytesBack) {
 }
 
 TEST_F(AdmissionTest, RefusesForNowWhatDoesNotFitBesideTheUndelivered) {
-  Start({.max_undelivered_bytes = 100, .max_caller_bytes = 100});
+  Start({.memory = {.max_undelivered_bytes = 100, .max_caller_bytes = 100}});
   Reader reader;
   auto first = Submit({.tokens_of_runs = {20}}, reader);
   ASSERT_TRUE(first.ok());
@@ -46,7 +46,7 @@ TEST_F(AdmissionTest, RefusesForNowWhatDoesNotFitBesideTheUndelivered) {
 }
 
 TEST_F(AdmissionTest, RefusesForGoodWhatCanNeverFit) {
-  Start({.max_undelivered_bytes = 100});
+  Start({.memory = {.max_undelivered_bytes = 100}});
   Reader reader;
   // One caller has half of it.
   const absl::Status refused =
@@ -61,7 +61,7 @@ TEST_F(AdmissionTest, RefusesForGoodWhatCanNeverFit) {
 }
 
 TEST_F(AdmissionTest, LeavesRoomForOtherCallersWhereOneDoesNotRead) {
-  Start({.max_undelivered_bytes = 100});
+  Start({.memory = {.max_undelivered_bytes = 100}});
   Reader reader;
   auto unread = Submit({.tokens_of_runs = {10}}, reader);
   stage_.CompleteNext();
@@ -97,6 +97,35 @@ TEST_F(AdmissionTest, HintsAtNoRetryOnceItIsStopping) {
   const absl::Status refused = Submit({}, reader).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(RetryHintOf(refused), std::nullopt);
+}
+
+TEST_F(AdmissionTest, RefusesForGoodWhatCannotBeComputedIn) {
+  Start({.memory = {.max_workspace_bytes = 100}});
+  Reader reader;
+  const absl::Status refused =
+      Submit({.group_workspace_bytes = 101}, reader).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(
+      std::string(refused.message()),
+      ::testing::AllOf(HasSubstr("101 bytes"), HasSubstr("at most 100")));
+  EXPECT_TRUE(Submit({.group_workspace_bytes = 100}, reader).ok());
+}
+
+TEST_F(AdmissionTest, AsksForItsLimitsOnceTheModelsAreLoaded) {
+  bool loaded = false;
+  auto scheduler = Scheduler::Start(
+      {.decide_memory =
+           [&] {
+             return MemoryLimits{.max_undelivered_bytes = loaded ? 100 : 50};
+           },
+       .clock = &clock_},
+      [&]() -> absl::StatusOr<ExecutorMap> {
+        loaded = true;
+        return ExecutorMap();
+      });
+  ASSERT_TRUE(scheduler.ok());
+  EXPECT_EQ((*scheduler)->memory().max_undelivered_bytes, 100);
+  EXPECT_EQ((*scheduler)->memory().max_caller_bytes, 50);
 }
 
 TEST_F(AdmissionTest, HoldsWorkingBytesUntilAllIsComputed) {

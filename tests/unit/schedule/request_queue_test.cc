@@ -389,6 +389,32 @@ TEST_F(RequestQueueTest, CountsOnceWhatRunsOfARequestShare) {
   EXPECT_EQ(NextWave(12), "a3");
 }
 
+TEST_F(RequestQueueTest, CountsWhatAWaveWorksIn) {
+  ASSERT_TRUE(Push("a", {.tokens_of_runs = {2, 2, 2},
+                         .group_workspace_bytes = 10,
+                         .common_workspace_bytes = 5})
+                  .ok());
+  ASSERT_TRUE(
+      Push("b", {.tokens_of_runs = {2}, .group_workspace_bytes = 7}).ok());
+  wave_ = queue_->TakeWave({.max_joined_bytes = 40});
+  EXPECT_EQ(wave_.entries.size(), 3u);
+  EXPECT_EQ(wave_.size.workspace_bytes, 5 + 10 + 7 + 10);
+  // A single one may take more, but never more than there is.
+  EXPECT_TRUE(queue_->TakeWave({.max_workspace_bytes = 14}).empty());
+  wave_ = queue_->TakeWave({.max_joined_bytes = 1, .max_workspace_bytes = 15});
+  EXPECT_EQ(wave_.size.workspace_bytes, 15);
+}
+
+TEST_F(RequestQueueTest, CountsLessForATokenThanForItsPrompt) {
+  ASSERT_TRUE(
+      Push("a", {.tokens_of_runs = {4}, .group_workspace_bytes = 80}).ok());
+  NextWave(8);
+  EXPECT_EQ(wave_.size.workspace_bytes, 80);
+  GenerateOn();
+  NextWave(8);
+  EXPECT_EQ(wave_.size.workspace_bytes, 20);
+}
+
 TEST_F(RequestQueueTest, TellsEachRequestHowManyAreAhead) {
   ASSERT_TRUE(Push("a", {}).ok());
   ASSERT_TRUE(Push("b", {.report_progress = true}).ok());

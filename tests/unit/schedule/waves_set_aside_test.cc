@@ -131,6 +131,20 @@ TEST_F(WavesSetAsideTest, SetsTwoAsideButNotThree) {
   EXPECT_EQ(Steps(2), "1000:1 2:0");
 }
 
+TEST_F(WavesSetAsideTest, IsNotSetAsideForWhatDoesNotFitIntoMemoryBesideIt) {
+  Start({.memory = {.max_workspace_bytes = 100}}, PuppetSteps::kLayers);
+  auto large = Submit(
+      {.tokens_of_runs = {400}, .group_workspace_bytes = 80, .layer_count = 2},
+      reader_);
+  EXPECT_EQ(Next(), "400:0");
+  auto small =
+      Submit({.tokens_of_runs = {10}, .group_workspace_bytes = 21}, reader_);
+  auto smaller =
+      Submit({.tokens_of_runs = {11}, .group_workspace_bytes = 20}, reader_);
+  EXPECT_EQ(Steps(4), "400:0 11:0 11:1 400:1");
+  EXPECT_EQ(Next(), "10:0");
+}
+
 TEST_F(WavesSetAsideTest, SetsAWaveAsideForOneOfAnotherModel) {
   StartLayers();
   auto large = SubmitRun(400);

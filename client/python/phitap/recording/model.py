@@ -47,7 +47,7 @@ class Model:
                     logits = corrupt.logits[-1].save()
             logits.value  # numpy [vocab_size]
 
-        With a prompt the block's variable is its only run. options: numerics=, attention=, longrope_cache=, isolate=, as in Options.
+        With a prompt the block's variable is its only run. options: numerics=, attention=, longrope_cache=, isolate=, priority=, as in Options.
         """
         return TraceRecorder(self, prompt, Options(self.name, **options), timeout)
 
