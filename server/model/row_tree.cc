@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "server/model/row_states.h"
+
 namespace phitap {
 
 int64_t RowTree::EndOf(int index) const {
@@ -56,6 +58,7 @@ void RowTree::Check() const {
         "row ", i, " does not compute all that it is to keep");
     if (HasParent(i)) {
       CheckParent(i);
+      if (KeptRootOf(i) != nullptr) CheckKept(i);
     } else {
       TORCH_CHECK(row.first_layer == 0, "row ", i, " has no parent");
     }
@@ -77,6 +80,19 @@ void RowTree::CheckParent(int index) const {
   const int needed = row.first_position > 0 ? row.layer_count : row.first_layer;
   TORCH_CHECK(parent.layer_count >= needed, "the parent of row ", index,
               " ends at layer ", parent.layer_count);
+}
+
+void RowTree::CheckKept(int index) const {
+  const ForwardRow& row = rows_[index];
+  const RowStates& kept = *KeptRootOf(index);
+  const int first = row.cache == nullptr ? row.first_layer : 0;
+  for (int layer = first; layer < row.layer_count; ++layer) {
+    const OwnedStretch lowest = OwnersOf(index, layer).front();
+    if (lowest.owner != kKeptRow) continue;
+    TORCH_CHECK(kept.keys(layer).end() >= lowest.end, "row ", index,
+                " needs kept keys of layer ", layer, " up to position ",
+                lowest.end, ", there are ", kept.keys(layer).end());
+  }
 }
 
 }  // namespace phitap

@@ -47,6 +47,7 @@ class RowTree {
 
  private:
   void CheckParent(int index) const;
+  void CheckKept(int index) const;
 
   absl::Span<const ForwardRow> rows_;
 };

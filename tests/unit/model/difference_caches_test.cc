@@ -56,6 +56,7 @@ class DifferenceCaches : public testing::TestWithParam<
 
   void ExpectSteps(const FamilyRun& run, KeyValueCache& cache) {
     ASSERT_EQ(cache.length(), run.prompt.token_count());
+    EXPECT_EQ(cache.size_bytes(), BytesAlone(run));
     FamilyRun longer = Longer(run);
     const Records alone = Alone(*model_, longer, options_);
     for (const int64_t count : {int64_t{1}, kMoreTokens - 1}) {
@@ -71,6 +72,16 @@ class DifferenceCaches : public testing::TestWithParam<
       EXPECT_GT(ExpectRow(hooks.records(), 0, step, whole), 50);
       EXPECT_EQ(cache.length(), end);
     }
+  }
+
+  // Of the cache that the whole run leaves.
+  int64_t BytesAlone(const FamilyRun& run) {
+    KeyValueCache cache(model_->spec());
+    ForwardRow row = run.WholeRow();
+    row.cache = &cache;
+    NoHooks hooks;
+    model_->Forward({&row, 1}, options_, hooks);
+    return cache.size_bytes();
   }
 
   // The run with some more tokens.

@@ -10,12 +10,8 @@ namespace phitap {
 
 FamilyRun FamilyDraw::Root(int64_t token_count) {
   FamilyRun run{.prompt = RandomPrompt(model_, token_count, random_)};
-  const auto& longrope = model_.spec().longrope;
-  run.long_factors =
-      longrope && *std::max_element(run.prompt.position_ids.begin(),
-                                    run.prompt.position_ids.end()) +
-                          1 >
-                      longrope->original_max_positions;
+  // Not what its positions would have it take.
+  run.long_factors = model_.spec().longrope && Draw(0, 1) == 1;
   Edits(run, 2);
   return run;
 }
