@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -74,6 +75,13 @@ struct RootMatch {
   int64_t common_prefix = 0;
 };
 
+struct PromptRoots {
+  // In common with each root of the forest.
+  std::vector<int64_t> prefixes;
+  // The best few, best first.
+  std::vector<RootMatch> matches;
+};
+
 struct RowForest {
   const std::vector<WaveRun>& runs;
   // That rows may go on from.
@@ -86,10 +94,8 @@ struct RowForest {
   // Drafts without parent, in order.
   std::vector<int> tops = {};
   std::deque<std::vector<WriteExtent>> base_writes = {};
-  // Of each prompt, once asked for: its beginning in common with each root, and
-  // the best few.
-  std::vector<std::vector<int64_t>> root_prefixes = {};
-  std::vector<std::vector<RootMatch>> root_matches = {};
+  // Of each prompt, once asked for.
+  std::vector<std::optional<PromptRoots>> prompt_roots = {};
 
   const PlannedRun& RunOf(int run) const {
     return runs[run].plan->runs[runs[run].run];

@@ -1,6 +1,7 @@
 #include "server/schedule/rows/row_places.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -88,46 +89,33 @@ RowRectangle RectangleUnder(const RowForest& forest, const RowDraft& row,
   return rectangle;
 }
 
-// How many first tokens a prompt has in common with each root. What it has in
-// common with its parent prompt tells most.
-const std::vector<int64_t>& RootPrefixesOf(RowForest& forest, int prompt) {
-  forest.root_prefixes.resize(forest.prompts.size());
-  if (!forest.root_prefixes[prompt].empty()) {
-    return forest.root_prefixes[prompt];
-  }
+// What a prompt has in common with its parent prompt tells most.
+const PromptRoots& RootsOf(RowForest& forest, int prompt) {
+  forest.prompt_roots.resize(forest.prompts.size());
+  std::optional<PromptRoots>& known = forest.prompt_roots[prompt];
+  if (known.has_value()) return *known;
   const SharedPrompt& shared = forest.prompts[prompt];
-  std::vector<int64_t> prefixes(forest.roots.size(), 0);
-  if (shared.parent >= 0) prefixes = RootPrefixesOf(forest, shared.parent);
-  for (size_t i = 0; i < prefixes.size(); ++i) {
+  PromptRoots made = {.prefixes = std::vector<int64_t>(forest.roots.size())};
+  if (shared.parent >= 0) made = RootsOf(forest, shared.parent);
+  made.matches.clear();
+  for (size_t i = 0; i < forest.roots.size(); ++i) {
+    int64_t& prefix = made.prefixes[i];
     const bool part_elsewhere =
-        shared.parent >= 0 && prefixes[i] != shared.common_prefix;
-    prefixes[i] = std::min(prefixes[i], shared.common_prefix);
-    if (part_elsewhere) continue;
-    prefixes[i] = CommonPrefix(
-        shared.sequence, forest.roots[i]->Compared().sequence, prefixes[i]);
+        shared.parent >= 0 && prefix != shared.common_prefix;
+    prefix = std::min(prefix, shared.common_prefix);
+    if (!part_elsewhere) {
+      prefix = CommonPrefix(shared.sequence,
+                            forest.roots[i]->Compared().sequence, prefix);
+    }
+    if (prefix < kShortestCommonPrefix) continue;
+    made.matches.push_back({.root = forest.roots[i], .common_prefix = prefix});
   }
-  return forest.root_prefixes[prompt] = std::move(prefixes);
-}
-
-const std::vector<RootMatch>& RootMatchesOf(RowForest& forest, int prompt) {
-  static const auto* none = new std::vector<RootMatch>;
-  if (forest.roots.empty()) return *none;
-  const bool is_known =
-      !forest.root_prefixes.empty() && !forest.root_prefixes[prompt].empty();
-  forest.root_matches.resize(forest.prompts.size());
-  std::vector<RootMatch>& matches = forest.root_matches[prompt];
-  if (is_known && !matches.empty()) return matches;
-  const std::vector<int64_t>& prefixes = RootPrefixesOf(forest, prompt);
-  for (size_t i = 0; i < prefixes.size(); ++i) {
-    if (prefixes[i] < kShortestCommonPrefix) continue;
-    matches.push_back({.root = forest.roots[i], .common_prefix = prefixes[i]});
-  }
-  std::stable_sort(matches.begin(), matches.end(),
+  std::stable_sort(made.matches.begin(), made.matches.end(),
                    [](const RootMatch& a, const RootMatch& b) {
                      return a.common_prefix > b.common_prefix;
                    });
-  matches.resize(std::min(matches.size(), kMaxMatches));
-  return matches;
+  made.matches.resize(std::min(made.matches.size(), kMaxMatches));
+  return known.emplace(std::move(made));
 }
 
 // Makes the draft cover what a row below it takes.
@@ -174,7 +162,7 @@ RowPlace PlaceUnder(const RowForest& forest, const RowDraft& row,
 
 TopPlace PlaceAtTop(RowForest& forest, const RowDraft& row) {
   TopPlace best = {.token_layers = TokenLayers(row.asked, {}, row.token_count)};
-  for (const RootMatch& match : RootMatchesOf(forest, row.prompt)) {
+  for (const RootMatch& match : RootsOf(forest, row.prompt).matches) {
     const RowRectangle rectangle = RectangleUnder(forest, row, match);
     const int64_t token_layers =
         TokenLayers(row.asked, rectangle, row.token_count);

@@ -66,55 +66,65 @@ std::string Described(const WavePlan& wave, const std::vector<MadeRun>& made) {
 }
 
 // What a wave's rows are beyond what shows in values.
-void ExpectSoundRows(const WavePlan& wave, const std::vector<MadeRun>& made) {
+void ExpectSoundRow(const WavePlan& wave, size_t index,
+                    const std::vector<MadeRun>& made) {
+  const WaveRow& row = wave.rows[index];
+  const MadeRun& leader = made[row.leader];
+  ASSERT_LT(row.parent, static_cast<int>(index));
+  ASSERT_TRUE(row.parent < 0 || row.parent_root == kNoRoot);
+  const bool has_parent = row.parent >= 0 || row.parent_root != kNoRoot;
+  ASSERT_TRUE(has_parent || (row.first_layer == 0 && row.first_position == 0));
+  ASSERT_TRUE(!has_parent || row.keep_as == kNoRoot);
+  if (row.parent >= 0) {
+    ASSERT_EQ(made[wave.rows[row.parent].leader].caller, leader.caller);
+  }
+  ASSERT_LE(row.first_layer, row.reach.layer_count);
+  ASSERT_LE(row.token_count, leader.ids.size());
+  if (!row.reach.tail_positions.empty()) {
+    ASSERT_GE(row.reach.tail_positions.front(), row.first_position);
+    ASSERT_LT(row.reach.tail_positions.back(), row.token_count);
+  }
+  for (const int write : row.writes) {
+    ASSERT_LT(leader.writes[write].positions.front(), row.token_count);
+  }
+}
+
+// Dynamic writes are in rows without children, of one run.
+void ExpectDynamicWritesAlone(const WavePlan& wave,
+                              const std::vector<MadeRun>& made) {
   std::vector<int> user_counts(wave.rows.size(), 0);
+  for (const WaveRun& run : wave.runs) {
+    if (run.row >= 0) ++user_counts[run.row];
+  }
+  for (const WaveRow& row : wave.rows) {
+    if (row.parent >= 0) user_counts[row.parent] += 2;
+  }
+  for (size_t i = 0; i < wave.rows.size(); ++i) {
+    for (const int write : wave.rows[i].writes) {
+      ASSERT_TRUE(user_counts[i] <= 1 ||
+                  made[wave.rows[i].leader].writes[write].effect != 0);
+    }
+  }
+}
+
+void ExpectSoundRows(const WavePlan& wave, const std::vector<MadeRun>& made) {
   std::set<int> caching;
   for (size_t i = 0; i < wave.runs.size(); ++i) {
     ASSERT_EQ(wave.runs[i].row >= 0, made[i].allowed);
     if (wave.runs[i].row < 0) continue;
     const WaveRow& row = wave.rows[wave.runs[i].row];
-    ++user_counts[wave.runs[i].row];
     ASSERT_EQ(row.token_count, made[i].ids.size());
     ASSERT_EQ(made[row.leader].caller, made[i].caller);
-    if (made[i].generates) {
-      ASSERT_LT(row.first_position, row.token_count);
-      ASSERT_THAT(row.differing_writes, ::testing::IsEmpty());
-      ASSERT_TRUE(caching.insert(wave.runs[i].row).second)
-          << "two runs that generate have one row";
-    }
+    if (!made[i].generates) continue;
+    ASSERT_LT(row.first_position, row.token_count);
+    ASSERT_THAT(row.differing_writes, ::testing::IsEmpty());
+    ASSERT_TRUE(caching.insert(wave.runs[i].row).second)
+        << "two runs that generate have one row";
   }
   for (size_t i = 0; i < wave.rows.size(); ++i) {
-    const WaveRow& row = wave.rows[i];
-    ASSERT_LT(row.parent, static_cast<int>(i));
-    ASSERT_TRUE(row.parent < 0 || row.parent_root == kNoRoot);
-    if (row.parent >= 0) {
-      ++user_counts[row.parent];
-      ++user_counts[row.parent];
-      ASSERT_EQ(made[wave.rows[row.parent].leader].caller,
-                made[row.leader].caller);
-    } else if (row.parent_root == kNoRoot) {
-      ASSERT_EQ(row.first_layer, 0);
-      ASSERT_EQ(row.first_position, 0);
-    }
-    ASSERT_LE(row.first_layer, row.reach.layer_count);
-    ASSERT_LE(row.token_count, made[row.leader].ids.size());
-    if (!row.reach.tail_positions.empty()) {
-      ASSERT_GE(row.reach.tail_positions.front(), row.first_position);
-      ASSERT_LT(row.reach.tail_positions.back(), row.token_count);
-    }
-    ASSERT_TRUE(row.keep_as == kNoRoot ||
-                (row.parent < 0 && row.parent_root == kNoRoot));
+    ASSERT_NO_FATAL_FAILURE(ExpectSoundRow(wave, i, made));
   }
-  for (size_t i = 0; i < wave.rows.size(); ++i) {
-    for (const int write : wave.rows[i].writes) {
-      const std::vector<int64_t>& written =
-          made[wave.rows[i].leader].writes[write].positions;
-      ASSERT_LT(written.front(), wave.rows[i].token_count);
-      ASSERT_TRUE(user_counts[i] <= 1 ||
-                  made[wave.rows[i].leader].writes[write].effect != 0)
-          << "a dynamic write in a row of several";
-    }
-  }
+  ExpectDynamicWritesAlone(wave, made);
 }
 
 class RandomWavesTest : public ::testing::TestWithParam<int> {

@@ -102,20 +102,42 @@ SymbolicLine SymbolicEngine::Begin(Source& source, SymbolicRow& row) {
 void SymbolicEngine::ComputeLayer(Source& source, int layer,
                                   SymbolicLine& residual, SymbolicRow& row) {
   const WaveRow& planned = *source.row;
+  Visit(source, {Hook::kLayerInput, layer}, residual, row);
+  const SymbolicLine scores = Attend(source, layer, residual, row);
+  const bool is_last = layer + 1 == planned.reach.layer_count;
+  SymbolicLine attended(planned.token_count, 0);
+  for (int64_t p = planned.first_position; p < planned.token_count; ++p) {
+    if (is_last && !Contains(planned.reach.tail_positions, p)) continue;
+    attended[p] = Hash({5, scores[p]});
+  }
+  Visit(source, {Hook::kAttentionOutput, layer}, attended, row);
+  SymbolicLine mlp(planned.token_count, 0);
+  for (size_t p = 0; p < mlp.size(); ++p) {
+    if (attended[p] == 0) continue;
+    mlp[p] = Hash({6, static_cast<uint64_t>(layer), attended[p], residual[p]});
+  }
+  Visit(source, {Hook::kMlpOutput, layer}, mlp, row);
+  for (size_t p = 0; p < mlp.size(); ++p) {
+    residual[p] =
+        attended[p] == 0 ? 0 : Hash({7, mlp[p], attended[p], residual[p]});
+  }
+  row.residuals[layer] = residual;
+  Visit(source, {Hook::kLayerOutput, layer}, residual, row);
+}
+
+SymbolicLine SymbolicEngine::Attend(Source& source, int layer,
+                                    const SymbolicLine& residual,
+                                    SymbolicRow& row) {
+  const WaveRow& planned = *source.row;
   const MadeRun& run = *source.run;
-  const auto at = [&](Hook hook) {
-    return HookPoint{.hook = hook, .layer = layer};
-  };
-  const auto salt = static_cast<uint64_t>(layer);
-  Visit(source, at(Hook::kLayerInput), residual, row);
   SymbolicLine keys(planned.token_count, 0);
-  SymbolicLine scores = keys;
   for (int64_t p = planned.first_position; p < planned.token_count; ++p) {
     keys[p] =
-        Hash({2, salt, residual[p], static_cast<uint64_t>(run.position_ids[p]),
-              run.long_factors});
+        Hash({2, static_cast<uint64_t>(layer), residual[p],
+              static_cast<uint64_t>(run.position_ids[p]), run.long_factors});
   }
-  Visit(source, at(Hook::kAttentionKeys), keys, row);
+  Visit(source, {Hook::kAttentionKeys, layer}, keys, row);
+  SymbolicLine scores(planned.token_count, 0);
   uint64_t seen = 0;
   for (int64_t p = 0; p < planned.token_count; ++p) {
     const bool own = p >= planned.first_position;
@@ -123,26 +145,8 @@ void SymbolicEngine::ComputeLayer(Source& source, int layer,
     seen = Hash({3, seen, Hidden(run, p) ? 0 : key});
     if (own) scores[p] = Hash({4, seen, static_cast<uint64_t>(run.attention)});
   }
-  Visit(source, at(Hook::kAttentionScores), scores, row);
-
-  const bool is_last = layer + 1 == planned.reach.layer_count;
-  SymbolicLine attended(planned.token_count, 0);
-  for (int64_t p = planned.first_position; p < planned.token_count; ++p) {
-    if (is_last && !Contains(planned.reach.tail_positions, p)) continue;
-    attended[p] = Hash({5, scores[p]});
-  }
-  Visit(source, at(Hook::kAttentionOutput), attended, row);
-  SymbolicLine mlp(planned.token_count, 0);
-  for (size_t p = 0; p < mlp.size(); ++p) {
-    if (attended[p] != 0) mlp[p] = Hash({6, salt, attended[p], residual[p]});
-  }
-  Visit(source, at(Hook::kMlpOutput), mlp, row);
-  for (size_t p = 0; p < mlp.size(); ++p) {
-    residual[p] =
-        attended[p] == 0 ? 0 : Hash({7, mlp[p], attended[p], residual[p]});
-  }
-  row.residuals[layer] = residual;
-  Visit(source, at(Hook::kLayerOutput), residual, row);
+  Visit(source, {Hook::kAttentionScores, layer}, scores, row);
+  return scores;
 }
 
 void SymbolicEngine::ComputeHead(Source& source, const SymbolicLine& residual,

@@ -71,6 +71,9 @@ class SymbolicEngine {
   SymbolicLine Begin(Source& source, SymbolicRow& row);
   void ComputeLayer(Source& source, int layer, SymbolicLine& residual,
                     SymbolicRow& row);
+  // Its keys, then the scores of its queries.
+  SymbolicLine Attend(Source& source, int layer, const SymbolicLine& residual,
+                      SymbolicRow& row);
   void ComputeHead(Source& source, const SymbolicLine& residual,
                    SymbolicRow& row);
   // Applies the row's edits to its values at a point, and shows them.
