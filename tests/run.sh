@@ -58,6 +58,7 @@ test_release() {
     "$PYTHON" -m pip install --no-deps --no-build-isolation --disable-pip-version-check --root-user-action=ignore -e client/python || return
   run_pytest client client/python/tests
   run_pytest golden tests/golden
+  run_pytest served tests/integration
 }
 
 test_sanitized() {

@@ -16,7 +16,8 @@ from served import bits
 def put_dictionary(address: str, shape: Shape) -> None:
     """Puts the dictionary on the server that random edits name."""
     rng = np.random.default_rng(shape.hidden)
-    sizes = {"encoder_weight": (24, shape.hidden), "encoder_bias": (24,), "decoder_weight": (24, shape.hidden), "decoder_bias": (shape.hidden,)}
+    weight = (24, shape.hidden)
+    sizes = {"encoder_weight": weight, "encoder_bias": weight[:1], "decoder_weight": weight, "decoder_bias": weight[1:]}
     with phitap.Client(address, timeout=60) as client:
         for part, size in sizes.items():
             client.put_tensor(f"{shape.kind}-sae.{part}", rng.standard_normal(size).astype(np.float32) / 4)

@@ -94,7 +94,7 @@ class Stock:
         attention = self._random.choice(["sdpa", "eager"])
         runs: list[RunDraft] = []
         for number in range(run_count or self._random.randint(1, 7)):
-            runs.append(self._run(f"run{number}", attention == "eager", runs))
+            runs.append(self._run(f"run{number:02}", attention == "eager", runs))
         captures = [self._capture(runs, f"capture{number}") for number in range(self._random.randint(3, 7))]
         captures.append(self._capture(runs, "of all", every=True))
         gradients = [self._gradient(run) for run in runs if run.generation is None and self._random.random() < 0.1]

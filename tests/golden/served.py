@@ -6,7 +6,7 @@ import os
 import pathlib
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -25,12 +25,12 @@ class RunningServer:
 
 @contextlib.contextmanager
 def running_server(checkpoints: Mapping[str, pathlib.Path], folder: pathlib.Path, dtype: str, threads: int,
-                   *flags: str) -> Iterator[RunningServer]:
-    """Holds the checkpoints by their names, and ends well afterwards. folder: for its files."""
+                   *flags: str, under: Sequence[str] = ()) -> Iterator[RunningServer]:
+    """Holds the checkpoints by their names, and ends well afterwards. folder: for its files. under: a command that runs it."""
     port, log = folder / "port", folder / "log"
     with open(log, "w") as output:
         server = subprocess.Popen(
-            [SERVER, *(f"--model={name}={path}" for name, path in checkpoints.items()), "--listen", "127.0.0.1:0", "--address-file", port,
+            [*under, SERVER, *(f"--model={name}={path}" for name, path in checkpoints.items()), "--listen", "127.0.0.1:0", "--address-file", port,
              "--dtype", dtype, "--threads", str(threads), *flags], stdout=output, stderr=subprocess.STDOUT)
     deadline = time.monotonic() + 120
     while not (port.exists() and port.read_text().strip()):

@@ -108,7 +108,7 @@ def test_two_callers_share_nothing(address, ids):
 
 
 def test_two_callers_share_where_the_server_is_told_to(checkpoint, ids, tmp_path):
-    for address in serve({"gqa": checkpoint}, tmp_path, "float32", 2, "--share-across-callers"):
+    for address in serve({"gqa": checkpoint}, tmp_path, "float32", 2, "--share-across-callers", "on"):
         with phitap.Client(address, timeout=60) as one, phitap.Client(address, timeout=60) as other:
             run = phitap.Prompt(ids, interventions=[edits.scale("layers.5.layer_output", 2.0, positions=-1)])
             one.trace(run, LAST_LOGITS)

@@ -27,6 +27,7 @@ from served import serve
 SEED = os.environ.get("PHITAP_SHARING_SEED", "0")
 KINDS = ["gqa", "window", "longrope", "partial_tied"]
 CONFIGURATIONS = [(dtype, threads) for threads in (2, 12, 48) for dtype in ("float32", "bfloat16")]
+SHORT_WAVES = {12: ("--max-wave-tokens", "128")}  # by threads: there a request needs several waves
 CONNECTIONS = 3
 REQUESTS = 5  # of each connection
 AT_ONCE = 3  # of each connection
@@ -51,8 +52,8 @@ class Served:
 @pytest.fixture(scope="module", params=CONFIGURATIONS, ids=lambda p: f"{p[0]}-{p[1]}threads")
 def served(request, checkpoints, tmp_path_factory) -> Iterator[Served]:
     with contextlib.ExitStack() as servers:
-        addresses = [servers.enter_context(contextlib.contextmanager(serve)(checkpoints, tmp_path_factory.mktemp(name), *request.param))
-                     for name in ("crowd", "lone")]
+        addresses = [servers.enter_context(contextlib.contextmanager(serve)(checkpoints, tmp_path_factory.mktemp("server"), *request.param,
+                                                                            *flags)) for flags in (SHORT_WAVES.get(request.param[1], ()), ())]
         for address in addresses:
             for kind, folder in checkpoints.items():
                 put_dictionary(address, Shape.of(kind, folder))
