@@ -2,8 +2,13 @@
 """Clients of the load test, each with a connection and a thread of its own;
 load.py starts some of these processes.
 
-Each client asks for one thing after another until the time is over, and notes
-how that went, one JSON object a line in the end:
+Says {"ready": true} on standard output, waits for a line like
+
+  {"until": 1764500000.0, "events": "/tmp/events"}
+
+on standard input, and answers with it once the time is over. Until then each
+client asks for one thing after another and notes how that went, in the end one
+JSON object a line in that file:
 
   {"kind": "small", "outcome": "done", "seconds": 0.02, "queue_seconds": 0.01,
    "compute_seconds": 0.01}
@@ -109,8 +114,6 @@ def parse_arguments() -> argparse.Namespace:
     )
     parser.add_argument("address")
     parser.add_argument("requests", type=pathlib.Path, help="JSON of Asked")
-    parser.add_argument("events", type=pathlib.Path, help="to be written")
-    parser.add_argument("--until", type=float, required=True)
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--role", action="append", required=True)
     return parser.parse_args()
@@ -131,11 +134,12 @@ def main() -> None:
         Client(role, arguments.address, asked, arguments.seed * 1000 + number)
         for number, role in enumerate(arguments.role)
     ]
-    run_all(
-        [lambda c=client: c.work(arguments.until) for client in clients]
-    )
+    print(json.dumps({"ready": True}), flush=True)
+    told = json.loads(input())
+    run_all([lambda c=client: c.work(told["until"]) for client in clients])
     lines = [json.dumps(e) for client in clients for e in client.events]
-    arguments.events.write_text("\n".join(lines))
+    pathlib.Path(told["events"]).write_text("\n".join(lines))
+    print(json.dumps(told), flush=True)
 
 
 if __name__ == "__main__":

@@ -31,6 +31,10 @@ class Process:
     def alive(self) -> bool:
         return self._child.poll() is None
 
+    def wait(self) -> int:
+        """Its status, once it has ended."""
+        return self._child.wait()
+
     def kill(self) -> None:
         """At once, without a chance to say goodbye."""
         self._child.kill()
