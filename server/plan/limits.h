@@ -49,11 +49,11 @@ struct Limits {
   int64_t max_linked_tokens = 8192;
   // Tokens that one run may generate.
   int64_t max_generated_tokens = 32768;
-  // Bytes of a wave: of RunGroup::workspace_bytes of the groups that are
-  // computed in one together; a larger group is in a wave of its own.
-  int64_t max_wave_bytes = int64_t{2} << 30;
-  // Bytes that a request may hold on the server besides its answer: of
-  // TracePlan::working_bytes and workspace_bytes together.
+  // Bytes that a wave may need while it is computed: of
+  // TracePlan::workspace_bytes and RunGroup::workspace_bytes of any one group.
+  int64_t max_wave_bytes = int64_t{8} << 30;
+  // Bytes that a request may hold on the server besides its answer: see
+  // TracePlan::working_bytes.
   int64_t max_working_bytes = int64_t{8} << 30;
 };
 

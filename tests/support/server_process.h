@@ -33,6 +33,7 @@ class ServerProcess {
   void Signal(int signal);
   // Blocks until it ends: its exit code, or minus the signal that ended it.
   int Wait();
+  pid_t pid() const { return pid_; }
   // Everything written so far, standard output and standard error together.
   std::string Output();
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <iterator>
 #include <string>
 #include <utility>
 #include <variant>
@@ -10,7 +9,9 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "server/base/field_error.h"
+#include "server/base/status_macros.h"
 #include "server/plan/captures/reduction.h"
 #include "server/plan/edits/edited_part.h"
 #include "server/plan/memory/forward_bytes.h"
@@ -65,25 +66,20 @@ class WorkspaceCounter {
         std::move(keys)};
   }
 
-  // The wave's groups add up, up to the limit on a wave; of the rest there is
-  // one thing at a time.
-  std::vector<Part> OfWaves() {
+  // Of a wave with the largest group; fills in those of all groups.
+  std::vector<Part> OfWave() {
     CountPatterns();
-    Part groups = {.name = "what a wave's tokens need on their way"};
-    int64_t largest = context_.limits.max_wave_bytes;
+    Part largest = {.name = "what a group's tokens need on their way"};
     for (size_t g = 0; g < plan_.groups.size(); ++g) {
       RunGroup& group = plan_.groups[g];
       group.workspace_bytes = OfGroup(group);
       Add(nodes_.of_group[g], group.workspace_bytes);
-      Add(group.workspace_bytes, groups.size_bytes);
-      largest = std::max(largest, group.workspace_bytes);
+      largest.size_bytes = std::max(largest.size_bytes, group.workspace_bytes);
     }
-    groups.size_bytes = std::min(groups.size_bytes, largest);
-    return {
-        std::move(groups),
-        {.name = "what its prompts have in common", .size_bytes = CommonRows()},
-        {.name = "one step of attention, a program or a reduction",
-         .size_bytes = LargestStep()}};
+    return {std::move(largest),
+            {.name = "what prompts have in common", .size_bytes = CommonRows()},
+            {.name = "one step of attention, a program or a reduction",
+             .size_bytes = LargestStep()}};
   }
 
  private:
@@ -233,14 +229,18 @@ int64_t StorageBytes(const PlanContext& context, const TracePlan& plan) {
   return size_bytes;
 }
 
-absl::Status TooMuch(std::vector<Part> parts, int64_t total, int64_t allowed) {
+// OK where the parts are no more than `allowed`.
+absl::Status CheckParts(std::vector<Part> parts, absl::string_view when,
+                        int64_t allowed) {
+  const int64_t total = TotalOf(parts);
+  if (total <= allowed) return absl::OkStatus();
   std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
     return a.size_bytes > b.size_bytes;
   });
   return InvalidField(
       {.field = "runs",
        .problem = absl::StrCat("the server would hold ", total,
-                               " bytes besides the answer, ",
+                               " bytes besides the answer ", when, ", ",
                                parts[0].size_bytes, " of them ", parts[0].name),
        .valid = absl::StrCat("at most ", allowed, " bytes")},
       absl::StatusCode::kResourceExhausted);
@@ -250,16 +250,14 @@ absl::Status TooMuch(std::vector<Part> parts, int64_t total, int64_t allowed) {
 
 absl::Status CountWorkingBytes(const PlanContext& context, TracePlan& plan) {
   WorkspaceCounter counter(context, plan);
-  std::vector<Part> parts = counter.Held();
-  plan.working_bytes = TotalOf(parts);
-  std::vector<Part> of_waves = counter.OfWaves();
-  plan.workspace_bytes = TotalOf(of_waves);
+  const std::vector<Part> held = counter.Held();
+  const std::vector<Part> of_wave = counter.OfWave();
   plan.storage_bytes = StorageBytes(context, plan);
-  const int64_t total = SaturatingAdd(plan.working_bytes, plan.workspace_bytes);
-  const int64_t allowed = context.limits.max_working_bytes;
-  if (total <= allowed) return absl::OkStatus();
-  std::move(of_waves.begin(), of_waves.end(), std::back_inserter(parts));
-  return TooMuch(std::move(parts), total, allowed);
+  plan.working_bytes = TotalOf(held);
+  plan.workspace_bytes = TotalOf({of_wave.begin() + 1, of_wave.end()});
+  RETURN_IF_ERROR(
+      CheckParts(held, "from wave to wave", context.limits.max_working_bytes));
+  return CheckParts(of_wave, "in one wave", context.limits.max_wave_bytes);
 }
 
 }  // namespace phitap

@@ -11,7 +11,8 @@ namespace phitap {
 
 // Fills in storage_bytes, working_bytes and workspace_bytes of a plan whose
 // groups, reaches and own tokens are known, and its groups' workspace_bytes.
-// RESOURCE_EXHAUSTED past Limits::max_working_bytes, naming the largest part.
+// RESOURCE_EXHAUSTED past Limits::max_working_bytes, or where a
+// group needs more than Limits::max_wave_bytes, naming the largest part.
 absl::Status CountWorkingBytes(const PlanContext& context, TracePlan& plan);
 
 }  // namespace phitap

@@ -23,6 +23,13 @@ std::shared_ptr<const TracePlan> PlanOf(
   return plan.ok() ? *plan : std::make_shared<TracePlan>();
 }
 
+// Of a wave with all groups.
+int64_t WaveBytes(const TracePlan& plan) {
+  int64_t size_bytes = plan.workspace_bytes;
+  for (const RunGroup& group : plan.groups) size_bytes += group.workspace_bytes;
+  return size_bytes;
+}
+
 TEST(CountWorkingBytes, CountsTheKeysAndValuesOfARunThatGenerates) {
   const std::string generating =
       "runs { prompt { text: 'abc' } generation { max_tokens: 30 } }";
@@ -45,6 +52,7 @@ TEST(CountWorkingBytes, NamesTheLargestPartWhereItRefuses) {
   const ModelSpec spec = Phi3Mini4k();
   PlanContext large = {.model = "phi", .spec = spec};
   large.limits.max_working_bytes = 64 << 20;
+  large.limits.max_wave_bytes = 64 << 20;
   const auto refusal = [&](const std::string& request) {
     return std::string(Plan(request, large).status().message());
   };
@@ -56,7 +64,7 @@ TEST(CountWorkingBytes, NamesTheLargestPartWhereItRefuses) {
   EXPECT_THAT(refusal(absl::StrCat("runs { prompt { tokens { ids: [", ids,
                                    "] } } } captures { hook_points: "
                                    "'layers.0.layer_output' }")),
-              HasSubstr("of them what a wave's tokens need on their way"));
+              HasSubstr("of them what a group's tokens need on their way"));
 }
 
 TEST(CountWorkingBytes, CountsAPassByItsTokensAndPatterns) {
@@ -66,7 +74,8 @@ TEST(CountWorkingBytes, CountsAPassByItsTokensAndPatterns) {
                       "] } } } gradients { of { run: 'a' logit { token_id: 7 } "
                       "} hook_points: '",
                       point, "' selection { heads { indices: 0 } } }"))
-        ->workspace_bytes;
+        ->groups.back()
+        .workspace_bytes;
   };
   EXPECT_GT(bytes("1,2,3,4", "layers.0.attention_queries"),
             bytes("1,2", "layers.0.attention_queries"));
@@ -76,7 +85,7 @@ TEST(CountWorkingBytes, CountsAPassByItsTokensAndPatterns) {
 
 TEST(CountWorkingBytes, GrowsWithWhatIsAskedFor) {
   const auto bytes = [](const std::string& more) {
-    return PlanOf(kRun + more)->workspace_bytes;
+    return WaveBytes(*PlanOf(kRun + more));
   };
   const int64_t shallow =
       bytes("captures { hook_points: 'layers.0.layer_output' }");
@@ -86,11 +95,10 @@ TEST(CountWorkingBytes, GrowsWithWhatIsAskedFor) {
   EXPECT_GT(bytes("captures { hook_points: 'layers.0.layer_output' reduction { "
                   "logit_lens { k: 1 } } }"),
             shallow);
-  EXPECT_GT(
-      PlanOf("runs { prompt { text: 'abcde' hidden_positions { indices: 1 "
-             "} } } captures { hook_points: 'layers.0.layer_output' }")
-          ->workspace_bytes,
-      shallow);
+  EXPECT_GT(WaveBytes(*PlanOf(
+                "runs { prompt { text: 'abcde' hidden_positions { indices: 1 "
+                "} } } captures { hook_points: 'layers.0.layer_output' }")),
+            shallow);
 }
 
 // Cells pay for what is their own, and once for what they have in common.
@@ -111,25 +119,6 @@ TEST(CountWorkingBytes, CountsWhatCellsShareOnce) {
             alone->groups[0].workspace_bytes);
   EXPECT_EQ(shared->groups[1].workspace_bytes * 5,
             alone->groups[1].workspace_bytes);
-}
-
-TEST(CountWorkingBytes, HoldsNoMoreThanAWaveOfGroups) {
-  std::string text;
-  for (char c = 'a'; c < 'k'; ++c) {
-    absl::StrAppend(&text, "runs { prompt { text: '", std::string(5, c),
-                    "' } label: '", std::string(1, c), "' }");
-  }
-  text += kLogits;
-  PlanContext context = TinyContext();
-  const auto all = PlanOf(text, context);
-  const int64_t of_one = all->groups[0].workspace_bytes;
-  context.limits.max_wave_bytes = 3 * of_one;
-  EXPECT_EQ(PlanOf(text, context)->workspace_bytes,
-            all->workspace_bytes - 7 * of_one);
-  // Every group is computed in some wave.
-  context.limits.max_wave_bytes = of_one / 2;
-  EXPECT_EQ(PlanOf(text, context)->workspace_bytes,
-            all->workspace_bytes - 9 * of_one);
 }
 
 TEST(CountWorkingBytes, CountsTheStorageThatViewsMayKeep) {
