@@ -11,8 +11,8 @@ STATE=$PWD/build/bench
 
 usage() {
   cat <<'USAGE'
-usage: tests/bench/run.sh [--quick] [--rounds N] [--only TASK]... [--peers A,B] [--full] [--models DIR] [--binaries DIR] [--threads N]
-                          [--server-flag FLAG]...
+usage: tests/bench/run.sh [--quick] [--rounds N] [--only TASK]... [--keep] [--peers A,B] [--load MINUTES] [--full] [--publish]
+                          [--models DIR] [--model NAME] [--binaries DIR] [--threads N] [--server-flag FLAG]...
 
 Measures phitapd through gRPC beside transformers with hooks, nnterp, TransformerLens and interp-engine on the same weights. Leaves one
 JSON object a line in build/bench/results.jsonl, and prints what build/bench/results.md has then: the tables. Every comparison is interleaved in the same
@@ -24,7 +24,10 @@ not there yet. Takes about twenty minutes and 16 GB of memory on two quiet cores
   --only TASK     this task alone; repeatable. load, memory_512, overhead, stream; forward_128, forward_512, forward_2048,
                   layer_outputs_512, one_layer_512; layers_last_64, layers_last_512, layers_positions_64, layers_positions_64_from_32;
                   clients_16_capture_each, clients_16_capture; edits_400, attribution_64, steer_generate_32, attention_256
+  --keep          keep the earlier results of tasks that are not measured now
   --peers A,B     these libraries: transformers (always), nnterp, transformer_lens, interp_engine; default all
+  --load MINUTES  then load.sh for so long; its table comes last
+  --publish       write the tables to tests/bench/results.md and into README.md
   --full          also the 32-layer model (7.6 GB on disk, 10 GB of memory)
   --models DIR    where the models are or come to be: m8 (2.2 GB), tiny, m32; default build/bench-models
   --model NAME    measure this one of them instead of m8
@@ -35,27 +38,26 @@ not there yet. Takes about twenty minutes and 16 GB of memory on two quiet cores
 
 examples:
   tests/bench/run.sh
+  tests/bench/run.sh --load 10 --publish
   tests/bench/run.sh --only forward_512 --peers transformers --rounds 3
   tests/bench/run.sh --quick --model tiny --server-flag=--max-root-bytes=0
-  tests/bench/report.py build/bench/results.jsonl build/bench/load.json > tests/bench/results.md
-  tests/bench/report.py --readme README.md tests/bench/results.md
 USAGE
 }
 
 main() {
-  local models=build/bench-models model=m8 binaries='' threads rounds='' full='' measure=()
+  local models=build/bench-models model=m8 binaries='' threads rounds='' full='' load='' publish='' keep='' measure=()
   threads=$(nproc)
   while [ $# -gt 0 ]; do
     case $1 in
       --quick) rounds=1 ;;
-      --full) full=1 ;;
+      --full | --publish | --keep) local "${1#--}=1" ;;
       --only | --peers | --server-flag)
         needs_value "$@"
         measure+=("$1=$2")
         shift
         ;;
       --only=* | --peers=* | --server-flag=*) measure+=("$1") ;;
-      --models | --model | --binaries | --threads | --rounds)
+      --models | --model | --binaries | --threads | --rounds | --load)
         needs_value "$@"
         local "${1#--}=$2"
         shift
@@ -76,11 +78,20 @@ main() {
   make_model "$models" "$model"
   make_model "$models" tiny
   [ -z "$full" ] || { make_model "$models" m32; measure+=(--full "$models/m32"); }
-  local status=0
+  [ -n "$keep" ] || : >"$STATE/results.jsonl"
+  local status=0 results=("$STATE/results.jsonl")
   "$PYTHON" tests/bench/measure.py --binaries "$binaries" --model "$models/$model" --tiny "$models/tiny" --threads "$threads" \
-    "${measure[@]}" >"$STATE/results.jsonl" || status=$?
-  "$PYTHON" tests/bench/report.py "$STATE/results.jsonl" | tee "$STATE/results.md"
-  echo "JSON: $STATE/results.jsonl, this table: $STATE/results.md" >&2
+    "${measure[@]}" >>"$STATE/results.jsonl" || status=$?
+  if [ -n "$load" ]; then
+    tests/bench/load.sh --minutes "$load" --models "$models" --model "$model" --binaries "$binaries" --threads "$threads" >&2 || status=$?
+    results+=("$STATE/load.json")
+  fi
+  "$PYTHON" tests/bench/report.py "${results[@]}" | tee "$STATE/results.md"
+  if [ -n "$publish" ]; then
+    cp "$STATE/results.md" tests/bench/results.md
+    "$PYTHON" tests/bench/report.py --readme README.md tests/bench/results.md
+  fi
+  echo "JSON: ${results[*]}; this table: $STATE/results.md" >&2
   return "$status"
 }
 
