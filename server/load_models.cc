@@ -12,6 +12,7 @@
 #include "server/checkpoint/checkpoint.h"
 #include "server/checkpoint/expected_tensors.h"
 #include "server/observe/log.h"
+#include "server/row_rule_file.h"
 #include "server/tokenizer/tokenizer.h"
 #include "server/trace/trace_executor.h"
 
@@ -90,7 +91,7 @@ void LogLoaded(const ServedModel& model) {
 }
 
 absl::Status LoadInto(const ModelSource& source, const ServerConfig& config,
-                      LoadedModels& loaded) {
+                      RowRuleFile& row_rules, LoadedModels& loaded) {
   StageLog stages(source.name);
   ASSIGN_OR_RETURN(const std::shared_ptr<const Checkpoint> checkpoint,
                    Checkpoint::Open(source.path, config.weights));
@@ -100,7 +101,8 @@ absl::Status LoadInto(const ModelSource& source, const ServerConfig& config,
   stages.Done("tokenizer");
   const LoadOptions options = {
       .dtype = config.dtype.value_or(checkpoint->spec().dtype),
-      .thread_count = config.threads};
+      .thread_count = config.threads,
+      .known_row_rules = &row_rules};
   ASSIGN_OR_RETURN(LoadedModel model, LoadModel(checkpoint, options));
   stages.Done("weights and row rule");
   ServedModel served =
@@ -116,13 +118,18 @@ absl::Status LoadInto(const ModelSource& source, const ServerConfig& config,
 
 absl::StatusOr<LoadedModels> LoadModels(const ServerConfig& config) {
   LoadedModels loaded;
+  RowRuleFile row_rules(config.tensors.state_dir);
   for (const ModelSource& source : config.models) {
-    const absl::Status status = LoadInto(source, config, loaded);
+    const absl::Status status = LoadInto(source, config, row_rules, loaded);
     if (status.ok()) continue;
     return InvalidField(
         {.field = absl::StrCat("--model ", source.name, "=", source.path),
          .problem = std::string(status.message())},
         status.code());
+  }
+  if (!row_rules.write_status().ok()) {
+    Log(LogLevel::kWarning, "the next start measures row rules again",
+        {{log_field::kError, std::string(row_rules.write_status().message())}});
   }
   return loaded;
 }

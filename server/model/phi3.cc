@@ -151,6 +151,8 @@ RowRule Phi3::MeasureRowRule() {
   return parts_->row_rule;
 }
 
+void Phi3::SetRowRule(const RowRule& rule) { parts_->row_rule = rule; }
+
 const RowRule& Phi3::row_rule() const { return parts_->row_rule; }
 const ModelSpec& Phi3::spec() const { return parts_->spec; }
 DType Phi3::dtype() const { return parts_->dtype; }

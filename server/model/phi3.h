@@ -52,6 +52,8 @@ class Phi3 {
   // Measures which row rule holds for these weights, at most a second; Forward
   // uses it from then on.
   RowRule MeasureRowRule();
+  // In place of a measurement: one that was made before.
+  void SetRowRule(const RowRule& rule);
   const RowRule& row_rule() const;
   const ModelSpec& spec() const;
   // Element type that it computes in.

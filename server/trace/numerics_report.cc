@@ -9,9 +9,18 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "server/model/attention_tile.h"
+#include "server/model/weights.h"
 
 namespace phitap {
 namespace {
+
+constexpr RowRule::Kind kInvariantKinds[] = {RowRule::Kind::kMultipleOf4,
+                                             RowRule::Kind::kMultipleOf16,
+                                             RowRule::Kind::kExactly64};
+
+// Of the measurement: another one begins anew.
+constexpr int kMeasurementVersion = 1;
 
 std::string NameOf(const RowRule& rule) {
   switch (rule.kind) {
@@ -49,17 +58,49 @@ std::string Cpu() {
   return cpu.empty() ? "unknown" : cpu;
 }
 
+std::string Libraries(const Phi3& model, int thread_count) {
+  return absl::StrCat("cpu ", Cpu(), " (", at::get_cpu_capability(),
+                      "); libtorch ", TORCH_VERSION, "; ", thread_count,
+                      " threads; ", Name(model.dtype()));
+}
+
+std::string MeasurementKey(const Phi3& model, int thread_count) {
+  const ModelSpec& spec = model.spec();
+  return absl::StrCat("measurement ", kMeasurementVersion, "; ",
+                      Libraries(model, thread_count), "; ", spec.hidden_size,
+                      " wide, ", spec.num_heads, " and ", spec.num_kv_heads,
+                      " heads of ", spec.head_dim, ", ", spec.intermediate_size,
+                      " neurons, ", spec.vocab_size, " words");
+}
+
 }  // namespace
+
+void SetRowRule(const LoadOptions& options, Phi3& model) {
+  KnownRowRules* const known = options.known_row_rules;
+  if (known == nullptr) {
+    model.MeasureRowRule();
+    return;
+  }
+  const std::string key = MeasurementKey(model, options.thread_count);
+  const std::string name = known->Find(key);
+  for (const RowRule::Kind kind : kInvariantKinds) {
+    const RowRule rule = {.kind = kind};
+    if (name == NameOf(rule)) return model.SetRowRule(rule);
+  }
+  const RowRule measured = model.MeasureRowRule();
+  if (measured.batch_invariant) known->Keep(key, NameOf(measured));
+}
 
 NumericsReport ReportOf(const Phi3& model, int thread_count) {
   const std::string rule = NameOf(model.row_rule());
   return {
       .batch_invariant = model.row_rule().batch_invariant,
       .row_rule = rule,
-      .fingerprint = absl::StrCat(
-          "cpu ", Cpu(), " (", at::get_cpu_capability(), "); libtorch ",
-          TORCH_VERSION, "; ", thread_count, " threads; ", Name(model.dtype()),
-          "; ", rule, "; 32-query tiles"),
+      .fingerprint = absl::StrCat(Libraries(model, thread_count), "; ", rule,
+                                  "; 32-query tiles",
+                                  HasStretchSdpa(ScalarTypeOf(model.dtype()))
+                                      ? " by products of bfloat16 pairs"
+                                      : ""),
   };
 }
 

@@ -8,6 +8,10 @@
 
 namespace phitap {
 
+// Gives the model the row rule that is known to hold under the same conditions,
+// else the one that it measures; one that holds is then known.
+void SetRowRule(const LoadOptions& options, Phi3& model);
+
 NumericsReport ReportOf(const Phi3& model, int thread_count);
 
 }  // namespace phitap

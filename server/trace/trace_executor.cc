@@ -65,7 +65,7 @@ absl::StatusOr<LoadedModel> LoadModel(
   RETURN_IF_ERROR(RunGuarded([&]() -> absl::Status {
     at::set_num_threads(options.thread_count);
     ASSIGN_OR_RETURN(model, Phi3::Load(std::move(checkpoint), options.dtype));
-    model->MeasureRowRule();
+    SetRowRule(options, *model);
     return absl::OkStatus();
   }));
   NumericsReport report = ReportOf(*model, options.thread_count);

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "server/checkpoint/checkpoint.h"
 #include "server/plan/executor.h"
+#include "server/trace/known_row_rules.h"
 
 namespace phitap {
 
@@ -17,6 +18,8 @@ struct LoadOptions {
   DType dtype = DType::kBF16;
   // Threads of the compute thread's ATen calls.
   int thread_count = 1;
+  // Outlives the loading; null: every start measures.
+  KnownRowRules* known_row_rules = nullptr;
 };
 
 // What a loaded model tells about its numbers.
@@ -33,7 +36,8 @@ struct LoadedModel {
   NumericsReport numerics;
 };
 
-// Loads the weights, measures the row rule and returns what runs waves. Must be
+// Loads the weights, measures the row rule (or takes the one that was measured
+// under the same conditions) and returns what runs waves. Must be
 // called on the thread that will run them: libtorch's thread count belongs to
 // the calling thread. RESOURCE_EXHAUSTED where memory does not suffice,
 // INTERNAL for libtorch's own errors.
