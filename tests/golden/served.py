@@ -30,8 +30,8 @@ def running_server(checkpoints: Mapping[str, pathlib.Path], folder: pathlib.Path
     port, log = folder / "port", folder / "log"
     with open(log, "w") as output:
         server = subprocess.Popen(
-            [*under, SERVER, *(f"--model={name}={path}" for name, path in checkpoints.items()), "--listen", "127.0.0.1:0", "--address-file", port,
-             "--dtype", dtype, "--threads", str(threads), *flags], stdout=output, stderr=subprocess.STDOUT)
+            [*under, SERVER, *(f"--model={name}={path}" for name, path in checkpoints.items()), "--listen", "127.0.0.1:0",
+             "--address-file", port, "--dtype", dtype, "--threads", str(threads), *flags], stdout=output, stderr=subprocess.STDOUT)
     deadline = time.monotonic() + 120
     while not (port.exists() and port.read_text().strip()):
         assert server.poll() is None and time.monotonic() < deadline, log.read_text()

@@ -53,7 +53,8 @@ class Served:
 def served(request, checkpoints, tmp_path_factory) -> Iterator[Served]:
     with contextlib.ExitStack() as servers:
         addresses = [servers.enter_context(contextlib.contextmanager(serve)(checkpoints, tmp_path_factory.mktemp("server"), *request.param,
-                                                                            *flags)) for flags in (SHORT_WAVES.get(request.param[1], ()), ())]
+                                                                            *flags))
+                     for flags in (SHORT_WAVES.get(request.param[1], ()), ())]
         for address in addresses:
             for kind, folder in checkpoints.items():
                 put_dictionary(address, Shape.of(kind, folder))
