@@ -19,11 +19,13 @@ class RowStates;
 struct ForwardRow {
   // At least one: those at positions first_position, first_position + 1, …
   absl::Span<const int32_t> ids;
-  // The row's first position; above 0 the positions before it are in `cache`.
+  // The row's first position; above 0 the positions before it are in `cache`,
+  // or its parent's.
   int64_t first_position = 0;
   // Holds the keys and values of the positions before first_position and no
-  // others, and afterwards those of the row's own as well; layer_count is then
-  // the model's. Null: nothing is kept.
+  // others (of a row with a parent: nothing), and afterwards those of all
+  // positions to the row's end; layer_count is then the model's. Null: nothing
+  // is kept.
   KeyValueCache* cache = nullptr;
   // One a token.
   absl::Span<const int64_t> position_ids;
@@ -39,12 +41,17 @@ struct ForwardRow {
   absl::Span<const int64_t> tail_positions;
   absl::Span<const int64_t> norm_positions;
   absl::Span<const int64_t> head_positions;
-  // What the row does not compute is its parent's: a row of the same forward
-  // with a smaller index, or an earlier one's states. Only in kCausal.
+  // What the row does not compute is its parent's, or its parent's parent's: a
+  // row of the same forward with a smaller index, or an earlier one's states,
+  // which are as they were between two steps. It has the row's tokens before
+  // first_position, where first_layer > 0 all of them, and goes as far as the
+  // row needs it: to layer first_layer with the row's positions in its tail,
+  // where first_position > 0 to the row's layer_count. Only in kCausal.
   int first_layer = 0;
   int parent_row = -1;
   const RowStates* parent_states = nullptr;
-  // Where to leave what the row computes; null: nowhere.
+  // Where to leave what the row computes, which has no parent and begins at
+  // position 0; null: nowhere.
   RowStates* states = nullptr;
 };
 
