@@ -104,11 +104,11 @@ class DifferenceCaches : public testing::TestWithParam<
 };
 
 TEST_P(DifferenceCaches, ServeTheNextTokens) {
-  for (int i = 0; i < 3; ++i) ExpectNextTokens(draw_.Forest(6, 70));
+  for (int i = 0; i < 2; ++i) ExpectNextTokens(draw_.Forest(6, 110));
 }
 
 TEST_P(DifferenceCaches, ServeThemBelowKeptStates) {
-  const FamilyRun kept = draw_.Root(50);
+  const FamilyRun kept = draw_.Root(100);
   RowStates states(model_->spec());
   ForwardRow row = kept.DifferenceRow();
   row.states = &states;
