@@ -18,15 +18,17 @@ void DecideTensorMemory(ServerConfig& config) {
 
 MemoryLimits DecideEngineMemory(const ServerConfig& config,
                                 const std::vector<ServedModel>& served) {
-  const FreeMemory memory = ReadFreeMemory(ProcessMemorySources());
-  MemoryNeeds needs = {.free_bytes = memory.size_bytes,
-                       .tensor_bytes = config.tensors.max_bytes +
-                                       config.limits.max_upload_bytes};
+  MemorySources sources = ProcessMemorySources();
   for (const ServedModel& model : served) {
     if (config.weights != WeightStorage::kMap) break;
-    needs.mapped_weight_bytes += model.weight_bytes;
+    sources.mapped_bytes += model.weight_bytes;
   }
-  const MemoryLimits limits = DivideMemory(needs, config.schedule.memory);
+  const FreeMemory memory = ReadFreeMemory(sources);
+  const MemoryLimits limits =
+      DivideMemory({.free_bytes = memory.size_bytes,
+                    .tensor_bytes = config.tensors.max_bytes +
+                                    config.limits.max_upload_bytes},
+                   config.schedule.memory);
   Log(LogLevel::kInfo, "memory",
       {{log_field::kBound, memory.bound},
        {log_field::kFreeBytes, memory.size_bytes},

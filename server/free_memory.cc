@@ -127,11 +127,14 @@ FreeMemory ReadFreeMemory(const MemorySources& sources) {
   FreeMemory least = {
       .size_bytes =
           ReadEntry(absl::StrCat(root, "/proc/meminfo"), "MemAvailable:")
-              .value_or(int64_t{4} << 30),
+              .value_or(int64_t{4} << 30) -
+          sources.mapped_bytes,
       .bound = "physical memory"};
-  const std::optional<int64_t> of_cgroups = FreeOfCgroups(root);
-  if (of_cgroups.has_value() && *of_cgroups < least.size_bytes) {
-    least = {.size_bytes = *of_cgroups, .bound = "cgroup"};
+  if (const std::optional<int64_t> of_cgroups = FreeOfCgroups(root)) {
+    const int64_t left = *of_cgroups - sources.mapped_bytes;
+    if (left < least.size_bytes) {
+      least = {.size_bytes = left, .bound = "cgroup"};
+    }
   }
   if (sources.address_space_bytes >= 0) {
     const int64_t used =

@@ -14,6 +14,9 @@ struct MemorySources {
   std::string root;
   // RLIMIT_AS; negative for none.
   int64_t address_space_bytes = -1;
+  // Of files that are used in place and should stay in memory, though the
+  // kernel counts their pages as free; a part of the address space already.
+  int64_t mapped_bytes = 0;
 };
 MemorySources ProcessMemorySources();
 
@@ -25,9 +28,7 @@ struct FreeMemory {
 
 // The least of: physical memory that is available; what cgroups (v1 or v2, this
 // one or one above it) leave of their limits; the rest of the address space,
-// less a quarter for what is reserved and never touched. Pages of files that
-// only this process may want, such as weights used in place, count as free: see
-// DivideMemory.
+// less a quarter for what is reserved and never touched.
 FreeMemory ReadFreeMemory(const MemorySources& sources);
 
 }  // namespace phitap

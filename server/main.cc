@@ -94,7 +94,8 @@ absl::Status Serve(ServerConfig config, StopSignal& stop_signal) {
   ASSIGN_OR_RETURN(const std::unique_ptr<NamedTensors> tensors,
                    OpenTensors(config, clock));
   ASSIGN_OR_RETURN(Engine engine, StartEngine(config, clock));
-  config.limits.plan.max_wave_bytes = engine.scheduler->memory().max_wave_bytes;
+  config.limits.plan.max_wave_bytes =
+      engine.scheduler->memory().max_workspace_bytes;
   WorkerPool planning({.thread_count = 2});
   WorkerPool delivery({.thread_count = 2});
   StreamWatch watch({.clock = &clock});

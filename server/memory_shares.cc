@@ -24,8 +24,7 @@ int64_t DefaultTensorBytes(int64_t free_bytes) {
 }
 
 MemoryLimits DivideMemory(const MemoryNeeds& needs, MemoryLimits limits) {
-  int64_t left =
-      needs.free_bytes - needs.mapped_weight_bytes - needs.tensor_bytes;
+  int64_t left = needs.free_bytes - needs.tensor_bytes;
   left -= left / 8;
   FillIn(limits.max_root_bytes, std::min(left / 8, kMostRootBytes));
   left -= limits.max_root_bytes;

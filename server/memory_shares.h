@@ -12,8 +12,6 @@ namespace phitap {
 struct MemoryNeeds {
   // See FreeMemory, with the models loaded.
   int64_t free_bytes = 0;
-  // Of weights that are used in place: to stay in memory.
-  int64_t mapped_weight_bytes = 0;
   // What named tensors and uploads may take.
   int64_t tensor_bytes = 0;
 };

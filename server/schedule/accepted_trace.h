@@ -4,8 +4,6 @@
 #ifndef PHITAP_SERVER_SCHEDULE_ACCEPTED_TRACE_H_
 #define PHITAP_SERVER_SCHEDULE_ACCEPTED_TRACE_H_
 
-#include <cstdint>
-#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -23,11 +21,8 @@ namespace phitap {
 // But for `begun`, the compute thread's once it has been accepted; destroyed on
 // that thread, where the memory must be freed.
 struct AcceptedTrace {
-  // `max_wave_bytes` is the one by which the plan was made.
-  explicit AcceptedTrace(
-      std::shared_ptr<const TracePlan> accepted,
-      int64_t max_wave_bytes = std::numeric_limits<int64_t>::max())
-      : plan(std::move(accepted)), groups(plan, max_wave_bytes) {}
+  explicit AcceptedTrace(std::shared_ptr<const TracePlan> accepted)
+      : plan(std::move(accepted)), groups(plan) {}
 
   const std::shared_ptr<const TracePlan> plan;
   // Whose it is: see Submission.

@@ -16,28 +16,13 @@ int64_t PromptTokens(const PlannedRun& run, int others) {
 // A run's head takes at most as much as so many of its tokens.
 constexpr int64_t kTokensOfAHead = 8;
 
-// Of the plan's workspace what each of its waves needs once, whatever of its
-// groups is in it: the rest beside those that a wave takes at most.
-int64_t CommonWorkspace(const TracePlan& plan, int64_t max_wave_bytes) {
-  int64_t all = 0;
-  int64_t largest = 0;
-  for (const RunGroup& group : plan.groups) {
-    all += group.workspace_bytes;
-    largest = std::max(largest, group.workspace_bytes);
-  }
-  const int64_t of_groups = std::min(all, std::max(largest, max_wave_bytes));
-  return std::max<int64_t>(plan.workspace_bytes - of_groups, 0);
-}
-
 }  // namespace
 
-GroupOrder::GroupOrder(std::shared_ptr<const TracePlan> plan,
-                       int64_t max_wave_bytes)
+GroupOrder::GroupOrder(std::shared_ptr<const TracePlan> plan)
     : plan_(std::move(plan)),
       followers_(plan_->groups.size()),
       generating_(plan_->groups.size()),
       ended_(plan_->groups.size()),
-      common_workspace_bytes_(CommonWorkspace(*plan_, max_wave_bytes)),
       unended_count_(static_cast<int>(plan_->groups.size())) {
   for (int group = 0; group < unended_count_; ++group) {
     const RunGroup& planned = PlannedOf(group);
@@ -74,7 +59,7 @@ std::optional<PassPhase> GroupOrder::first_phase() const {
 PassSize GroupOrder::NextSize(PassPhase phase, int others) const {
   const int group = ReadyOf(phase).front().group;
   PassSize size = {.workspace_bytes = WorkspaceOf(group, phase)};
-  if (others == 0) size.workspace_bytes += common_workspace_bytes_;
+  if (others == 0) size.workspace_bytes += plan_->workspace_bytes;
   for (int run : live_runs_[group]) {
     const PlannedRun& planned = plan_->runs[run];
     const int64_t tokens =

@@ -42,8 +42,7 @@ struct PassSize {
 // tokens starve. Thread-compatible.
 class GroupOrder {
  public:
-  // `max_wave_bytes` is the one by which the plan was made.
-  GroupOrder(std::shared_ptr<const TracePlan> plan, int64_t max_wave_bytes);
+  explicit GroupOrder(std::shared_ptr<const TracePlan> plan);
 
   bool has_ready() const { return first_phase().has_value(); }
   // Of the pass that has been ready for longest.
@@ -88,8 +87,6 @@ class GroupOrder {
   std::vector<std::vector<int>> live_runs_;
   std::vector<bool> generating_;
   std::vector<bool> ended_;
-  // What a wave needs once for the plan, beside its groups.
-  const int64_t common_workspace_bytes_;
   // By phase.
   std::array<std::deque<ReadyGroup>, kPassPhaseCount> ready_;
   int64_t made_ready_count_ = 0;

@@ -1,5 +1,6 @@
 #include "server/schedule/scheduler.h"
 
+#include <algorithm>
 #include <future>
 #include <limits>
 #include <optional>
@@ -18,6 +19,19 @@ constexpr int64_t kUnbounded = std::numeric_limits<int64_t>::max();
 
 void ReplaceZero(int64_t& limit, int64_t bytes) {
   if (limit == 0) limit = bytes;
+}
+
+// Whether each of its groups can be computed, at least alone.
+absl::Status CheckWorkspace(const TracePlan& plan, int64_t max_bytes) {
+  int64_t largest = 0;
+  for (const RunGroup& group : plan.groups) {
+    largest = std::max(largest, group.workspace_bytes);
+  }
+  if (largest <= max_bytes - plan.workspace_bytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the request needs ", plan.workspace_bytes + largest,
+                   " bytes to be computed in, and the server has at most ",
+                   max_bytes, "; ask for less"));
 }
 
 // Each request of the wave once.
@@ -85,17 +99,11 @@ absl::StatusOr<std::shared_ptr<ResultStream>> Scheduler::Submit(
 absl::StatusOr<std::shared_ptr<AcceptedTrace>> Scheduler::Admit(
     Submission submission) {
   const TracePlan& plan = *submission.plan;
-  if (plan.workspace_bytes > memory_.max_workspace_bytes) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the request needs ", plan.workspace_bytes,
-                     " bytes to be computed in, and the server has at most ",
-                     memory_.max_workspace_bytes, "; ask for less"));
-  }
+  RETURN_IF_ERROR(CheckWorkspace(plan, memory_.max_workspace_bytes));
   ASSIGN_OR_RETURN(ByteBudget::Reservation reservation,
                    budget_->Reserve(plan.storage_bytes + plan.working_bytes,
                                     submission.caller));
-  auto trace =
-      std::make_shared<AcceptedTrace>(submission.plan, memory_.max_wave_bytes);
+  auto trace = std::make_shared<AcceptedTrace>(submission.plan);
   if (!trace->groups.has_ready()) {
     return absl::InternalError("the plan has no group to begin with");
   }

@@ -78,9 +78,8 @@ inline std::shared_ptr<const TracePlan> MakePlan(const SmallPlan& small) {
   plan->working_bytes = small.working_bytes;
   for (RunGroup& group : plan->groups) {
     group.workspace_bytes = small.group_workspace_bytes;
-    plan->workspace_bytes += small.group_workspace_bytes;
   }
-  plan->workspace_bytes += small.common_workspace_bytes;
+  plan->workspace_bytes = small.common_workspace_bytes;
   return plan;
 }
 

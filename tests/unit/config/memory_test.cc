@@ -84,6 +84,15 @@ TEST_F(FreeMemoryTest, IsMostOfTheAddressSpaceThatIsLeft) {
   EXPECT_EQ(Read().size_bytes, 0);
 }
 
+TEST_F(FreeMemoryTest, CountsFilesInPlaceOnceWhateverBinds) {
+  sources_.mapped_bytes = 5 * kGiB;
+  EXPECT_EQ(Read().size_bytes, 7 * kGiB);
+  sources_.address_space_bytes = 6 * kGiB;
+  EXPECT_EQ(Read().size_bytes, 3 * kGiB);
+  Write("/sys/fs/cgroup/memory.max", "6442450944\n");
+  EXPECT_EQ(Read().size_bytes, kGiB);
+}
+
 TEST(FreeMemory, IsSomethingOnThisMachine) {
   EXPECT_GT(ReadFreeMemory(ProcessMemorySources()).size_bytes, 0);
 }
@@ -93,11 +102,9 @@ int64_t TotalOf(const MemoryLimits& limits) {
          limits.max_root_bytes;
 }
 
-TEST(DivideMemory, LeavesAnEighthOfWhatTheWeightsAndTensorsLeave) {
-  const MemoryLimits limits = DivideMemory({.free_bytes = 20 * kGiB,
-                                            .mapped_weight_bytes = 7 * kGiB,
-                                            .tensor_bytes = 5 * kGiB},
-                                           {});
+TEST(DivideMemory, LeavesAnEighthOfWhatTheTensorsLeave) {
+  const MemoryLimits limits =
+      DivideMemory({.free_bytes = 13 * kGiB, .tensor_bytes = 5 * kGiB}, {});
   EXPECT_EQ(TotalOf(limits), 7 * kGiB);
   EXPECT_EQ(limits.max_root_bytes, 7 * kGiB / 8);
   EXPECT_EQ(limits.max_undelivered_bytes, limits.max_workspace_bytes);
@@ -123,7 +130,7 @@ TEST(DivideMemory, LeavesWhatIsDecidedAndDividesTheRest) {
 
 TEST(DivideMemory, LeavesALittleOfEverythingWhereThereIsNothing) {
   const MemoryLimits limits =
-      DivideMemory({.free_bytes = kGiB, .mapped_weight_bytes = 2 * kGiB}, {});
+      DivideMemory({.free_bytes = kGiB, .tensor_bytes = 2 * kGiB}, {});
   EXPECT_EQ(limits.max_undelivered_bytes, 16 << 20);
   EXPECT_EQ(limits.max_workspace_bytes, 16 << 20);
   EXPECT_EQ(limits.max_root_bytes, 16 << 20);

@@ -103,12 +103,17 @@ TEST_F(AdmissionTest, RefusesForGoodWhatCannotBeComputedIn) {
   Start({.memory = {.max_workspace_bytes = 100}});
   Reader reader;
   const absl::Status refused =
-      Submit({.group_workspace_bytes = 101}, reader).status();
+      Submit({.group_workspace_bytes = 61, .common_workspace_bytes = 40},
+             reader)
+          .status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(
       std::string(refused.message()),
       ::testing::AllOf(HasSubstr("101 bytes"), HasSubstr("at most 100")));
-  EXPECT_TRUE(Submit({.group_workspace_bytes = 100}, reader).ok());
+  EXPECT_TRUE(
+      Submit({.group_workspace_bytes = 60, .common_workspace_bytes = 40},
+             reader)
+          .ok());
 }
 
 TEST_F(AdmissionTest, AsksForItsLimitsOnceTheModelsAreLoaded) {
