@@ -204,8 +204,8 @@ void LayeredForward::KeepResiduals(const at::Tensor& y) const {
     if (states == nullptr || row.positions.empty()) continue;
     const auto count = static_cast<int64_t>(row.positions.size());
     at::Tensor lines = y.narrow(0, row.begin, count);
-    // A view would keep the neighbours' lines as well.
-    if (2 * count < y.size(0)) lines = lines.clone();
+    // A view would keep the neighbours' lines and the padding as well.
+    if (count < y.size(0)) lines = lines.clone();
     states->residual(pass_.layer) = {.positions = row.positions,
                                      .lines = std::move(lines)};
   }

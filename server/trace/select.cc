@@ -1,6 +1,7 @@
 #include "server/trace/select.h"
 
 #include <ATen/ops/tensor.h>
+#include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <optional>
@@ -18,6 +19,8 @@ std::vector<int64_t> LinesOf(const TokenLayout::Row& row,
   for (int64_t position : positions) {
     const auto at =
         std::lower_bound(row.positions.begin(), row.positions.end(), position);
+    TORCH_CHECK(at != row.positions.end() && *at == position, "position ",
+                position, " of the row is not computed here");
     lines.push_back(row.begin + (at - row.positions.begin()));
   }
   return lines;

@@ -163,7 +163,9 @@ void Tracer::Choose(int run, const TokenLayout::Row& lines,
   const auto own =
       std::lower_bound(lines.positions.begin(), lines.positions.end(),
                        runs_[run].own_position());
-  if (own == lines.positions.end()) return;
+  if (own == lines.positions.end() || *own != runs_[run].own_position()) {
+    return;
+  }
   ForRun(run, [&] {
     logits_[run] =
         logits.select(0, lines.begin + (own - lines.positions.begin())).clone();
