@@ -23,9 +23,9 @@ class NamedTensorsTest : public ::testing::Test {
     ASSERT_NE(server_->AwaitAddress(), "") << server_->Output();
   }
   std::vector<std::string> Arguments() {
-    return {"--model",     "demo=" PHITAP_DEMO_MODEL,
-            "--threads",   "2",
-            "--state-dir", state_dir()};
+    return {
+        "--model",   "demo=" PHITAP_DEMO_MODEL, "--threads", "2", "--state-dir",
+        state_dir(), "--max-tensor-bytes",      "64MiB"};
   }
   void Stop() {
     server_->Signal(SIGTERM);
