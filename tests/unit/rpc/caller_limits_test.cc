@@ -29,7 +29,8 @@ class Client {
   std::unique_ptr<v1::ActivationService::Stub> stub_;
 };
 
-// A call for the outputs of both layers: 8,192 bytes a token.
+// A call for the outputs of both layers: 8,192 bytes a token, which may be
+// views of twice as many.
 class LayersCall {
  public:
   LayersCall(Client& client, int token_count)
@@ -86,16 +87,16 @@ TEST(CallerLimits, SayWhenToTryAgainWhereTheQueueIsFull) {
 }
 
 TEST(CallerLimits, SayWhenToTryAgainWhereBytesAreTaken) {
-  PuppetServer server({.schedule = {.memory = {.max_undelivered_bytes = 100'000,
-                                               .max_caller_bytes = 100'000}}});
+  PuppetServer server({.schedule = {.memory = {.max_undelivered_bytes = 200'000,
+                                               .max_caller_bytes = 200'000}}});
   Client client(server);
-  LayersCall running(client, 10);  // 81,920 bytes.
+  LayersCall running(client, 10);  // Up to 163,840 bytes.
   server.stage().Await();
   LayersCall refused(client, 10);
   const grpc::Status status = refused.Finish();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_THAT(status.error_message(),
-              AllOf(HasSubstr("needs 81920"), HasSubstr("18080 of")));
+              AllOf(HasSubstr("needs 163840"), HasSubstr("36160 of")));
   EXPECT_EQ(refused.RetryHint(), "1000");
   server.stage().RunFreely();
   EXPECT_TRUE(running.Finish().ok());
@@ -119,12 +120,12 @@ TEST(CallerLimits, CountTheCallsOfAConnectionTogetherAndOthersApart) {
       {.schedule = {.memory = {.max_undelivered_bytes = 100'000}}});
   Client client(server);
   Client other(server);
-  LayersCall running(client, 4);  // 32,768 bytes of 50,000.
+  LayersCall running(client, 2);  // Up to 32,768 bytes of 50,000.
   server.stage().Await();
-  LayersCall refused(client, 4);
+  LayersCall refused(client, 2);
   EXPECT_THAT(refused.Finish().error_message(),
               HasSubstr("17232 of the 50000"));
-  LayersCall accepted(other, 4);
+  LayersCall accepted(other, 2);
   EXPECT_TRUE(accepted.Accepted());
   server.stage().RunFreely();
   EXPECT_TRUE(running.Finish().ok());
