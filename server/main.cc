@@ -22,6 +22,7 @@
 #include "server/schedule/scheduler.h"
 #include "server/stop_signal.h"
 #include "server/tensors/named_tensors.h"
+#include "server/thread_spin.h"
 
 namespace phitap {
 namespace {
@@ -141,4 +142,7 @@ int Main(int argc, const char* const* argv) {
 }  // namespace
 }  // namespace phitap
 
-int main(int argc, char** argv) { return phitap::Main(argc, argv); }
+int main(int argc, char** argv) {
+  phitap::LimitThreadSpin(argv);
+  return phitap::Main(argc, argv);
+}

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -55,6 +56,22 @@ class LifecycleTest : public ::testing::Test {
 
   TempFolder folder_;
 };
+
+TEST_F(LifecycleTest, LetsIdleThreadsSleepSoonUnlessItIsToldHowTheyWait) {
+  const auto environment = [this] {
+    ServerProcess server({Model()});
+    EXPECT_NE(server.AwaitAddress(), "") << server.Output();
+    std::ifstream file("/proc/" + std::to_string(server.pid()) + "/environ");
+    std::ostringstream text;
+    text << file.rdbuf();
+    return text.str();
+  };
+  unsetenv("OMP_WAIT_POLICY");
+  EXPECT_THAT(environment(), HasSubstr("GOMP_SPINCOUNT=5000"));
+  setenv("OMP_WAIT_POLICY", "passive", 1);
+  EXPECT_THAT(environment(), Not(HasSubstr("GOMP_SPINCOUNT")));
+  unsetenv("OMP_WAIT_POLICY");
+}
 
 TEST_F(LifecycleTest, SaysThatItServes) {
   ServerProcess server({Model()});
