@@ -6,7 +6,8 @@ up on any of these halfway, and 4 are processes that are killed. Each answer is
 compared with what the same request gave alone. Rules (--rules), each of which
 ends this with status 1 where it is broken:
 
-  failures  nothing fails but by a client's own doing, and no answer differs
+  failures  nothing fails but by a client's own doing, no answer differs, and some
+            of every kind come
   memory    the server's resident memory grows by less than --most-growth in the
             second half
   waits     99% of the small requests wait for their first layer no longer than
@@ -27,6 +28,9 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterable, Iterator
+
+from phitap.v1 import trace_pb2
 
 import load_report
 import load_requests
@@ -43,34 +47,36 @@ LIFE_S = 1.0  # at most, of a client that is killed
 TOLD_S = 30
 
 
-def answer_alone(stub: Stub, asked: list[Asked]) -> float:
-    """Keeps what each request gives while nobody else is there; seconds that one
-    request of every client of small ones takes then."""
-    small = []
+@dataclasses.dataclass
+class Alone:
+    """Seconds that things take while nobody else is there."""
+
+    small: float  # one request of every client of small ones
+    longest_layer: float  # of the largest wave: between reports of progress
+
+
+def answer_alone(stub: Stub, asked: list[Asked]) -> Alone:
+    """Keeps what each request gives."""
+    small, gaps = [], [0.0]
     for each in asked:
-        answer = load_requests.send(stub, each.message())
+        request, times = each.message(), []
+        request.options.report_progress = each.kind == SWEEP
+        answer = load_requests.read(noting(stub.Trace(request), times))
         each.digest = answer.digest
+        gaps += [b - a for a, b in zip(times, times[1:])]
         if each.kind == SMALL:
             small.append(answer.compute_seconds)
-    return statistics.mean(small) * ROLES[SMALL]
+    return Alone(statistics.mean(small) * ROLES[SMALL], max(gaps))
 
 
-def longest_layer(stub: Stub, asked: list[Asked]) -> float:
-    """Seconds between two reports of progress of a sweep, while nobody else is
-    there: the longest layer of the largest wave."""
-    longest = 0.0
-    for each in asked:
-        if each.kind == SWEEP:
-            request = each.message()
-            request.options.report_progress = True
-            times = [
-                time.perf_counter()
-                for response in stub.Trace(request)
-                if response.WhichOneof("message") == "progress"
-            ]
-            gaps = [b - a for a, b in zip(times, times[1:])]
-            longest = max([longest, *gaps])
-    return longest
+def noting(
+    responses: Iterable[trace_pb2.TraceResponse], times: list[float]
+) -> Iterator[trace_pb2.TraceResponse]:
+    """The same, with the times at which progress was reported."""
+    for response in responses:
+        if response.WhichOneof("message") == "progress":
+            times.append(time.perf_counter())
+        yield response
 
 
 def start_clients(
@@ -218,12 +224,14 @@ def main() -> None:
         folder, stub = pathlib.Path(name), Stub(channel)
         asked = load_requests.write_requests(model, folder)
         progress(f"{len(asked)} requests to {model}, alone")
-        small = answer_alone(stub, asked)
-        layer = longest_layer(stub, asked)
+        alone = answer_alone(stub, asked)
         progress(f"{sum(ROLES.values()) + KILLED} clients")
         seen = run_load(arguments, server, asked, folder)
         outcome = load_report.outcome(
-            seen, layer, small, arguments.most_growth
+            seen,
+            alone.longest_layer,
+            alone.small,
+            arguments.most_growth,
         )
     outcome |= {"model": str(model), "minutes": arguments.minutes}
     arguments.json.write_text(json.dumps(outcome, indent=1) + "\n")

@@ -35,6 +35,7 @@ from load_requests import Asked, Stub
 
 THINK_S = 0.05  # at most, between two requests
 PATIENCE_S = 0.3  # at most, of a client that cancels
+DEADLINE_SLACK_S = 0.1  # the server's clock may be ahead
 CANCEL = "cancel"
 OWN_DOING = {
     grpc.StatusCode.CANCELLED: "cancelled",
@@ -55,16 +56,20 @@ class Client:
         self._stub = Stub(load_requests.connect(address))
         mine = [a for a in asked if role in (a.kind, CANCEL)]
         self._asked = [(each, each.message()) for each in mine]
+        self._until = 0.0
         self.events: list[Event] = []
 
     def work(self, until: float) -> None:
+        """What is not there in the end is given up, and not noted."""
+        self._until = until
         while time.time() < until:
             asked, request = self._draw.choice(self._asked)
             start = time.perf_counter()
             event = self._outcome(asked, request)
             event["kind"] = self._role
             event["seconds"] = time.perf_counter() - start
-            self.events.append(event)
+            if event["outcome"] != "over":
+                self.events.append(event)
             time.sleep(self._draw.uniform(0, THINK_S))
 
     def _outcome(self, asked: Asked, request) -> Event:
@@ -73,6 +78,9 @@ class Client:
             answer = send(request)
         except grpc.RpcError as error:
             code = error.code()
+            expired = code == grpc.StatusCode.DEADLINE_EXCEEDED
+            if expired and time.time() >= self._until - DEADLINE_SLACK_S:
+                return {"outcome": "over"}
             if self._role == CANCEL and code in OWN_DOING:
                 return {"outcome": OWN_DOING[code]}
             return failed(f"{code.name}: {error.details()}")
@@ -87,7 +95,8 @@ class Client:
         }
 
     def _wait(self, request) -> load_requests.Answer:
-        return load_requests.send(self._stub, request)
+        left = max(self._until - time.time(), DEADLINE_SLACK_S)
+        return load_requests.read(self._stub.Trace(request, timeout=left))
 
     def _give_up(self, request) -> load_requests.Answer:
         patience = self._draw.uniform(0, PATIENCE_S)
