@@ -139,7 +139,11 @@ class PuppetWave final : public RunningWave {
   PuppetWave(WaveStage* stage, WavePlan plan, int step_count)
       : stage_(stage), plan_(std::move(plan)), step_count_(step_count) {}
   ~PuppetWave() override { stage_->NoteDestroyed(); }
+  // Frees what it holds for runs that nobody waits for.
   bool Step() override {
+    for (WaveRun& run : plan_.runs) {
+      if (run.sink->Cancelled(run.run)) run.memory.reset();
+    }
     const bool last = step_ + 1 == step_count_;
     outcomes_ =
         stage_->Show({.rows = plan_.runs, .step = step_++, .last = last});
@@ -150,7 +154,7 @@ class PuppetWave final : public RunningWave {
 
  private:
   WaveStage* const stage_;
-  const WavePlan plan_;
+  WavePlan plan_;
   const int step_count_;
   int step_ = 0;
   std::vector<RowOutcome> outcomes_;

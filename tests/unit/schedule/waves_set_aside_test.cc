@@ -207,12 +207,14 @@ TEST_F(WavesSetAsideTest, GivesUpTheWaveThatRunsAndGoesOnWithTheOneSetAside) {
             absl::StatusCode::kDeadlineExceeded);
 }
 
-TEST_F(WavesSetAsideTest, KeepsAWaveThatSomebodyStillWaitsFor) {
+TEST_F(WavesSetAsideTest, KeepsAWaveThatSomebodyWaitsForWithoutWhatOthersHeld) {
   StartLayers();
   auto first = SubmitRun(10);
   EXPECT_EQ(Next(), "10:0");
   Reader reader;
-  auto left = SubmitRun(400);
+  auto left =
+      Submit({.tokens_of_runs = {400}, .working_bytes = 7000, .layer_count = 8},
+             reader_);
   auto kept = Submit({.tokens_of_runs = {300}, .layer_count = 8}, reader);
   stage_.CompleteNext();
   EXPECT_EQ(stage_.AwaitStep().rows.size(), 2u);
@@ -221,6 +223,9 @@ TEST_F(WavesSetAsideTest, KeepsAWaveThatSomebodyStillWaitsFor) {
   EXPECT_EQ(Next(), "20:0");
   (*left)->Close();
   stage_.CompleteNext();
+  EXPECT_EQ(Steps(1), "400:1");
+  EXPECT_EQ(Next(), "400:2");
+  EXPECT_LT(scheduler_->undelivered_bytes(), 7000);
   EXPECT_EQ(stage_.CompleteNext().size(), 2u);
   std::get<TraceFinished>(reader.End(**kept));
 }
