@@ -14,6 +14,7 @@ from bench import Bench, Model, progress
 from task import Requests, Task
 
 SETTLE_S = 0.05  # idle threads of the side that has just worked stop spinning
+LONG_ROUNDS = 3  # tasks with so few take long: what is cold does not matter
 REFERENCE = "transformers"
 OWN_ROUND = 10_000  # whose prompts phitap's own comparisons take, on top
 
@@ -72,10 +73,12 @@ class Comparison:
         self.answers: list[dict] = []  # phitap's
 
     def run(self) -> None:
-        """A round that does not count, but that finds the sizes of batches,
-        then those that do, each beginning with another side."""
+        """The sizes of batches are found first. Then comes a round that does not
+        count, where rounds are short, and those that do, each beginning with
+        another side."""
         self._choose_batches()
-        for number in range(self._rounds + 1):
+        first = 1 if self._task.rounds <= LONG_ROUNDS else 0
+        for number in range(first, self._rounds + 1):
             progress(f"  {self._task.name}: round {number} of {self._rounds}")
             self._round(number)
 

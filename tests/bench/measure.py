@@ -3,7 +3,8 @@
 
 One JSON object a line on standard output, progress on standard error. Every
 comparison is interleaved, a turn for every side in each round and each round
-beginning with another side, after a round that is thrown away; times are
+beginning with another side, after one that is thrown away where rounds are
+short; times are
 medians, ratios are medians of the rounds' own ratios, so that a machine that
 drifts shifts neither. Prompts are new in every round. What a side found is
 compared with transformers'. `neighbour_cores` says how many cores other

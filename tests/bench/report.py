@@ -29,6 +29,9 @@ BOUNDS = {
     "at most": operator.le,
     "below": operator.lt,
 }
+NOTES = {
+    "steer_generate_32": "TransformerLens generates without its cache, which stays empty on Phi-3",
+}
 AIMS = {
     "times_as_fast": "times",
     "linear_share": "of the linear maps' rate",
@@ -118,7 +121,7 @@ def beside_rows(rows: list[dict]) -> list[str]:
     """What else was seen of phitapd at these tasks."""
     lines = []
     for row in rows:
-        texts = []
+        texts = [NOTES[row["task"]]] if row["task"] in NOTES else []
         if "linear_share" in row:
             texts.append(
                 f"the linear maps that it needs, alone in torch, take {time_text(row['linear_seconds'])} "
