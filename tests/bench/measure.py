@@ -4,12 +4,11 @@
 One JSON object a line on standard output, progress on standard error. Every
 comparison is interleaved, a turn for every side in each round and each round
 beginning with another side, after one that is thrown away where rounds are
-short; times are
-medians, ratios are medians of the rounds' own ratios, so that a machine that
-drifts shifts neither. Prompts are new in every round. What a side found is
-compared with transformers'. `neighbour_cores` says how many cores other
-processes used meanwhile: numbers are worth reading where it is near 0. run.sh
-makes the models and calls this.
+short; times are medians, ratios are medians of the rounds' own ratios, so that
+a machine that drifts shifts neither. Prompts are new in every round. What a
+side found is compared with transformers'. `neighbour_cores` says how many cores
+other processes used meanwhile: numbers are worth reading where it is near 0.
+run.sh makes the models and calls this.
 """
 
 # SPDX-License-Identifier: Apache-2.0
