@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <utility>
 
 #include "server/base/field_error.h"
@@ -171,7 +172,12 @@ void TraceReactor::Step(std::unique_lock<std::mutex> lock) {
     options.set_buffer_hint();
   }
   const bool last = end_.has_value() && ready_.empty();
-  if (last) finishing_ = true;
+  if (last) {
+    finishing_ = true;
+    // Before the client knows that the request has ended: its next one must
+    // find the bytes free.
+    stream_->ReleaseBytes(std::numeric_limits<int64_t>::max());
+  }
   lock.unlock();
   if (last) {
     StartWriteAndFinish(&writing_, options, grpc::Status::OK);
