@@ -158,8 +158,15 @@ std::vector<int> WaveProgress::AfterLayer(int layer,
 
 void WaveProgress::GiveWay(int row, int layer) {
   if (!may_give_way_[row] || layer < last_differing_layer_[row]) return;
+  const int parent = rows_[row].parent();
+  // A parent that begins later, or further on, shows less than the row did: its
+  // other values are a third row's.
+  if (!begun_[parent] || rows_[parent].forward.first_position >
+                             rows_[row].forward.first_position) {
+    return;
+  }
   given_way_[row] = true;
-  std::vector<int>& others = gave_way_to_[rows_[row].parent()];
+  std::vector<int>& others = gave_way_to_[parent];
   others.push_back(row);
   others.insert(others.end(), gave_way_to_[row].begin(),
                 gave_way_to_[row].end());

@@ -110,6 +110,28 @@ TEST_F(Rows, StayWhereAWriteChangesABitLater) {
   EXPECT_THAT(request.sink->TokensByLayer(), ElementsAre(19, 19, 14));
 }
 
+TEST_F(Rows, StayUntilTheirParentShowsAsMuch) {
+  const std::string steer = AddAt("layers.1.layer_output", 4, 0.5);
+  const Request request =
+      Ask(RunOf("clean") + RunOf("steered", steer) +
+          RunOf("both", AddAt("layers.0.attention_output", 5, 0) + steer) +
+          RunOf("before", AddAt("layers.0.attention_output", 3, 0) + steer) +
+          kOutputs + "captures { hook_points: 'layers.*.mlp_output' }");
+  WavePlan wave = request.Wave();
+  wave.rows.push_back(WholeRow(request, 0, layer_count()));
+  wave.rows.push_back(RowBelow(request, 1, layer_count(), 0, 2, 4));
+  for (const int run : {2, 3}) {
+    wave.rows.push_back(
+        RowBelow(request, run, layer_count(), 1, 0, run == 2 ? 5 : 3));
+    wave.rows.back().differing_writes = {wave.rows.back().writes.front()};
+  }
+  for (const int run : {0, 1, 2, 3}) wave.runs[run].row = run;
+  ExpectBytesOfRunsAlone(request, wave);
+  // The third row goes once the second is there, the fourth has a position that
+  // the second has not.
+  EXPECT_THAT(request.sink->TokensByLayer(), ElementsAre(19, 19, 20));
+}
+
 TEST_F(Rows, GoOnForTheRunsThatAreLeft) {
   const Request request = Ask(
       RunOf("a") + RunOf("b") + RunOf("c", AddAt("layers.1.mlp_output", 7, 1)) +
