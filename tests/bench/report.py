@@ -75,7 +75,9 @@ def noise(row: dict) -> list[str]:
     return [f"({cores:.1f} cores were busy otherwise)"]
 
 
-def side_text(side: dict) -> str:
+def side_text(side: dict | None) -> str:
+    if side is None:
+        return "not asked"
     for kind in ("cannot", "failed", "wrong"):
         if kind in side:
             return f"{kind}: {side[kind]}".replace("|", "/").split("\n")[0]
@@ -87,7 +89,7 @@ def side_text(side: dict) -> str:
 
 
 def task_rows(rows: list[dict]) -> list[str]:
-    peers = [name for name in rows[0]["sides"] if name != "phitap"]
+    peers = [name for name in NAMES if any(name in row["sides"] for row in rows)]
     titles = [
         "work",
         "phitapd, through gRPC",
@@ -103,7 +105,7 @@ def task_rows(rows: list[dict]) -> list[str]:
         times = row.get("times_as_fast")
         cells = [
             row["work"] + sample_text(row),
-            *(side_text(row["sides"][name]) for name in ("phitap", *peers)),
+            *(side_text(row["sides"].get(name)) for name in ("phitap", *peers)),
             f"**{times:.2f}**" if times is not None else "-",
             verdict(row),
         ]
