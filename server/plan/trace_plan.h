@@ -205,8 +205,8 @@ struct TracePlan {
   // later groups read, keys and values of generating runs.
   int64_t working_bytes = 0;
   // Of a wave that the request has a part in, besides what its groups there
-  // need (RunGroup::workspace_bytes): rows that nobody asked for, and what comes
-  // one at a time.
+  // need (RunGroup::workspace_bytes): rows that nobody asked for, and what
+  // comes one at a time.
   int64_t workspace_bytes = 0;
   // Σ over runs of layers × tokens to be computed (in the last layer its tail
   // positions: see TokenLayers in reach.h), and at full depth.
