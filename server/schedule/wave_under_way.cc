@@ -23,15 +23,6 @@ struct CountedMemory {
   std::shared_ptr<TraceMemory> memory;
 };
 
-// For comparisons: the plan without what keeps memory alive.
-WavePlan Stripped(WavePlan plan) {
-  for (WaveRun& run : plan.runs) {
-    run.sink = nullptr;
-    run.memory = nullptr;
-  }
-  return plan;
-}
-
 }  // namespace
 
 WaveUnderWay::WaveUnderWay(GatheredWave wave, const WaveParts& parts)
@@ -41,7 +32,7 @@ WaveUnderWay::WaveUnderWay(GatheredWave wave, const WaveParts& parts)
       started_at_(parts_.clock->Now()) {
   for (AcceptedTrace* trace : traces_) Begin(*trace);
   WavePlan plan = parts_.rows->Plan(Runs());
-  plan_ = Stripped(plan);
+  rows_ = plan.rows;
   work_ = WaveWork(plan, wave_.entries.front().pass.phase);
   running_ = parts_.executor->Start(std::move(plan));
   compute_time_ = parts_.clock->Now() - started_at_;
@@ -94,7 +85,7 @@ void WaveUnderWay::Finish() {
 
 void WaveUnderWay::End(const std::vector<RootId>& kept) {
   running_.reset();
-  parts_.rows->Ended(plan_, kept);
+  parts_.rows->Ended(rows_, kept);
 }
 
 void WaveUnderWay::GiveUp() {

@@ -64,8 +64,8 @@ class WaveUnderWay {
   // Of the steps alone, without the times for which it was set aside.
   absl::Duration compute_time_;
   WaveWork work_;
-  // For the planner of rows; its runs without what they hold.
-  WavePlan plan_;
+  // Of its plan.
+  std::vector<WaveRow> rows_;
   std::unique_ptr<RunningWave> running_;
 };
 

@@ -82,8 +82,9 @@ WavePlan RowPlanner::Plan(std::vector<CallerRun> runs) {
   return wave;
 }
 
-void RowPlanner::Ended(const WavePlan& plan, absl::Span<const RootId> kept) {
-  for (const WaveRow& row : plan.rows) {
+void RowPlanner::Ended(absl::Span<const WaveRow> rows,
+                       absl::Span<const RootId> kept) {
+  for (const WaveRow& row : rows) {
     if (row.parent_root != kNoRoot) roots_->Release(row.parent_root);
     if (row.keep_as == kNoRoot) continue;
     const bool is_kept =

@@ -54,7 +54,7 @@ class RowPlanner {
   WavePlan Plan(std::vector<CallerRun> runs);
   // `kept`: what the executor has kept of the plan's rows; the other roots that
   // were planned do not exist.
-  void Ended(const WavePlan& plan, absl::Span<const RootId> kept);
+  void Ended(absl::Span<const WaveRow> rows, absl::Span<const RootId> kept);
 
   // Roots that are used no more, for Executor::ForgetRoot.
   std::vector<ForgottenRoot> TakeForgotten();

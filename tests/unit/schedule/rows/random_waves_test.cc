@@ -165,7 +165,7 @@ class RandomWavesTest : public ::testing::TestWithParam<int> {
       kept.push_back(wave.rows[i].keep_as);
       ++kept_;
     }
-    planner_.Ended(wave, kept);
+    planner_.Ended(wave.rows, kept);
     for (const WaveRow& row : wave.rows) {
       shared_ += row.parent >= 0;
       from_roots_ += row.parent_root != kNoRoot;

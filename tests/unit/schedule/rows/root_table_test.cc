@@ -36,7 +36,7 @@ class RootTableTest : public ::testing::Test {
   // Plans a wave that ends well.
   WavePlan Run(const std::vector<MadeRun>& made) {
     WavePlan wave = Plan(made);
-    planner_.Ended(wave, KeptOf(wave));
+    planner_.Ended(wave.rows, KeptOf(wave));
     return wave;
   }
 
@@ -128,7 +128,7 @@ TEST_F(RootTableTest, NoOtherCallerFindsARoot) {
 TEST_F(RootTableTest, WhatTheExecutorHasNotKeptIsNotThere) {
   const WavePlan lost = Plan({RunOf(Tokens(64))});
   EXPECT_EQ(planner_.root_bytes(), kRootBytes);
-  planner_.Ended(lost, {});
+  planner_.Ended(lost.rows, {});
   EXPECT_EQ(planner_.root_bytes(), 0);
   EXPECT_THAT(Forgotten(), IsEmpty());
   const WavePlan again = Run({RunOf(Tokens(64))});
@@ -141,8 +141,8 @@ TEST_F(RootTableTest, ARootIsNotThereBeforeItsWaveHasEnded) {
   const WavePlan second = Plan({RunOf(Tokens(64))});
   EXPECT_THAT(RowsOf(second), ElementsAre("0-8 x 0-64: 0"));
   EXPECT_EQ(second.rows[0].keep_as, kNoRoot) << "it is being made already";
-  planner_.Ended(first, KeptOf(first));
-  planner_.Ended(second, {});
+  planner_.Ended(first.rows, KeptOf(first));
+  planner_.Ended(second.rows, {});
 }
 
 TEST_F(RootTableTest, WhatWasUsedLongestAgoGivesWay) {
@@ -164,7 +164,7 @@ TEST_F(RootTableTest, WhatAWaveUnderWayUsesDoesNotGiveWay) {
   Run({prompt(1000), prompt(2000)});
   const WavePlan under_way = Plan({prompt(1000), prompt(2000)});
   EXPECT_EQ(Run({prompt(3000)}).rows[0].keep_as, kNoRoot);
-  planner_.Ended(under_way, {});
+  planner_.Ended(under_way.rows, {});
   EXPECT_NE(Run({prompt(3000)}).rows[0].keep_as, kNoRoot);
 }
 
