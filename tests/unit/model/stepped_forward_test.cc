@@ -285,7 +285,9 @@ TEST_P(SteppedForwards, RefuseParentsThatDoNotReachAsFar) {
   shallow.prompt.layer_count = 4;
   shallow.prompt.norm = shallow.prompt.head = {};
   const auto states = Kept(shallow);
-  rows = RowsOf({runs[1]});
+  // The rows look at their runs' ids: the run must outlive them.
+  const std::vector<FamilyRun> branch = {runs[1]};
+  rows = RowsOf(branch);
   rows[0].parent_row = -1;
   rows[0].parent_states = states.get();
   refused(rows);
