@@ -6,6 +6,7 @@ cmake_minimum_required(VERSION 3.25)
 # The README repeats these rows, and this test holds it to them. Files right in server/ (main, configuration) are the row `server`.
 set(TABLE
   "| base | none | none |"
+  "| identity | base | none |"
   "| spec | base | none |"
   "| checkpoint | base, spec | none |"
   "| tokenizer | base | none |"
@@ -15,7 +16,7 @@ set(TABLE
   "| model | base, spec, checkpoint | torch |"
   "| trace | base, spec, checkpoint, plan, model | torch |"
   "| schedule | base, spec, plan, observe | none |"
-  "| rpc | base, spec, plan, schedule, tokenizer, tensors, observe | proto, grpc |"
+  "| rpc | base, identity, spec, plan, schedule, tokenizer, tensors, observe | proto, grpc |"
   "| server | all | proto, grpc |"
   "| client/cpp | base | proto, grpc |"
   "| client/cli | base, client/cpp | proto, grpc |")

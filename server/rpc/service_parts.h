@@ -6,6 +6,7 @@
 #include "absl/time/time.h"
 #include "server/base/clock.h"
 #include "server/plan/limits.h"
+#include "server/rpc/authenticator.h"
 #include "server/rpc/served_models.h"
 #include "server/rpc/stream_watch.h"
 #include "server/rpc/worker_pool.h"
@@ -30,6 +31,8 @@ struct ServiceParts {
   const ServedModels* models = nullptr;
   Scheduler* scheduler = nullptr;
   NamedTensors* tensors = nullptr;
+  // Who may call.
+  const Authenticator* authenticator = nullptr;
   // Parsing, tokenizing, planning, taking uploads.
   WorkerPool* planning = nullptr;
   // Hashing, encoding, writing.
