@@ -16,7 +16,7 @@ RUST_MINIMUM=1.85
 BUILD_PACKAGES=(
   ca-certificates git build-essential cmake ninja-build ccache mold pkg-config python3 python3-pip
   libgrpc++-dev libgrpc-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libabsl-dev libc-ares-dev libre2-dev libssl-dev
-  zlib1g-dev libspdlog-dev libcli11-dev nlohmann-json3-dev libxxhash-dev libgtest-dev libgmock-dev libbenchmark-dev
+  zlib1g-dev libspdlog-dev libcli11-dev nlohmann-json3-dev libxxhash-dev libgtest-dev libgmock-dev libbenchmark-dev prometheus-cpp-dev
 )
 TEST_PACKAGES=(python3-venv)
 TIDY_PACKAGES=(clang-14 clang-tidy-14 clang-format-14)
