@@ -18,7 +18,7 @@ Exits with 1 if a test or a step failed. Each runner's own report is left in bui
 
   (no option)  all of the below
   --quick      the unit tests and the include table, release build
-  --release    the release build: unit, integration, golden, both clients
+  --release    the release build: unit, integration, golden, both clients, the protocol against the last release
   --sanitize   the unit and integration tests under the address and undefined-behaviour sanitizers
   --help       this text
 
@@ -56,6 +56,7 @@ test_release() {
   run_ctest release 'unit|integration|layering'
   step "install the Python client" with_progress "install the Python client" "$RESULTS/pip.log" \
     "$PYTHON" -m pip install --no-deps --no-build-isolation --disable-pip-version-check --root-user-action=ignore -e client/python || return
+  run_pytest protocol tests/protocol
   run_pytest client client/python/tests
   run_pytest golden tests/golden
   run_pytest served tests/integration
