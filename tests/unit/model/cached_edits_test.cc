@@ -11,6 +11,7 @@
 
 #include "server/base/dtype.h"
 #include "tests/unit/model/cached_steps.h"
+#include "tests/unit/model/kind_settings.h"
 
 namespace phitap {
 namespace {
@@ -92,14 +93,14 @@ void ExpectSameEdited(const Phi3& model, const Prompt& prompt,
 
 class EditedSteps : public testing::TestWithParam<std::tuple<TinyKind, DType>> {
 };
-INSTANTIATE_TEST_SUITE_P(
-    Kinds, EditedSteps,
-    testing::Combine(testing::ValuesIn(kTinyKinds),
-                     testing::Values(DType::kF32, DType::kBF16, DType::kF16)),
-    [](const auto& info) {
-      return Name(std::get<TinyKind>(info.param)) + "_" +
-             std::string(Name(std::get<DType>(info.param)));
-    });
+INSTANTIATE_TEST_SUITE_P(Kinds, EditedSteps,
+                         testing::ValuesIn(KindsWith<DType>(
+                             {DType::kF32, DType::kBF16, DType::kF16})),
+                         [](const auto& info) {
+                           return Name(std::get<TinyKind>(info.param)) + "_" +
+                                  std::string(
+                                      Name(std::get<DType>(info.param)));
+                         });
 
 TEST_P(EditedSteps, ShowTheBitsOfTheEditedRunAtOnce) {
   at::set_num_threads(2);

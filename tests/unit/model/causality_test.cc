@@ -10,6 +10,7 @@
 
 #include "server/base/dtype.h"
 #include "tests/unit/model/forward_fixture.h"
+#include "tests/unit/model/kind_settings.h"
 
 namespace phitap {
 namespace {
@@ -19,19 +20,11 @@ constexpr int64_t kMostTokens = 300;
 // Below the tiny kinds' longrope boundary.
 constexpr int64_t kShortTokens = 10;
 
-struct Setting {
-  DType dtype;
-  int thread_count;
-};
-
-void PrintTo(const Setting& setting, std::ostream* out) {
-  *out << std::string(Name(setting.dtype)) << " " << setting.thread_count;
-}
-
-class Causality : public testing::TestWithParam<std::tuple<TinyKind, Setting>> {
+class Causality
+    : public testing::TestWithParam<std::tuple<TinyKind, ComputeSetting>> {
  protected:
   Causality()
-      : setting_(std::get<Setting>(GetParam())),
+      : setting_(std::get<ComputeSetting>(GetParam())),
         model_(TinyModel(std::get<TinyKind>(GetParam()), setting_.dtype)),
         random_(static_cast<unsigned>(setting_.thread_count)) {
     at::set_num_threads(setting_.thread_count);
@@ -69,7 +62,7 @@ class Causality : public testing::TestWithParam<std::tuple<TinyKind, Setting>> {
     }
   }
 
-  const Setting setting_;
+  const ComputeSetting setting_;
   const std::unique_ptr<Phi3> model_;
   std::mt19937 random_;
 };
@@ -151,22 +144,14 @@ TEST_P(Causality, AskingForLessChangesNoBit) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Kinds, Causality,
-    testing::Combine(
-        testing::ValuesIn(kTinyKinds),
-        testing::Values(Setting{DType::kF32, 1}, Setting{DType::kF32, 2},
-                        Setting{DType::kF32, 12}, Setting{DType::kF32, 48},
-                        Setting{DType::kBF16, 1}, Setting{DType::kBF16, 2},
-                        Setting{DType::kBF16, 12}, Setting{DType::kBF16, 48},
-                        Setting{DType::kF16, 1}, Setting{DType::kF16, 2},
-                        Setting{DType::kF16, 12}, Setting{DType::kF16, 48})),
-    [](const auto& info) {
-      const Setting& setting = std::get<Setting>(info.param);
-      return Name(std::get<TinyKind>(info.param)) + "_" +
-             std::string(Name(setting.dtype)) + "_" +
-             std::to_string(setting.thread_count);
-    });
+INSTANTIATE_TEST_SUITE_P(Kinds, Causality,
+                         testing::ValuesIn(KindsWith(ComputeSettings(
+                             {DType::kF32, DType::kBF16, DType::kF16},
+                             {1, 2, 12, 48}))),
+                         [](const auto& info) {
+                           return Name(std::get<TinyKind>(info.param)) + "_" +
+                                  NameOf(std::get<ComputeSetting>(info.param));
+                         });
 
 }  // namespace
 }  // namespace phitap

@@ -10,19 +10,25 @@
 #include "server/base/dtype.h"
 #include "server/model/key_value_cache.h"
 #include "tests/unit/model/family_draw.h"
+#include "tests/unit/model/kind_settings.h"
 
 namespace phitap {
 namespace {
 
 constexpr int64_t kMoreTokens = 3;
 
-class DifferenceCaches : public testing::TestWithParam<
-                             std::tuple<TinyKind, DType, ForwardAttention>> {
+struct Setting {
+  DType dtype;
+  ForwardAttention attention;
+};
+
+class DifferenceCaches
+    : public testing::TestWithParam<std::tuple<TinyKind, Setting>> {
  protected:
   DifferenceCaches()
       : kind_(std::get<TinyKind>(GetParam())),
-        model_(DeepModel(kind_, std::get<DType>(GetParam()))),
-        options_{.attention = std::get<ForwardAttention>(GetParam())},
+        model_(DeepModel(kind_, std::get<Setting>(GetParam()).dtype)),
+        options_{.attention = std::get<Setting>(GetParam()).attention},
         draw_(*model_, options_, static_cast<unsigned>(kind_)) {
     at::set_num_threads(2);
     model_->MeasureRowRule();
@@ -117,19 +123,21 @@ TEST_P(DifferenceCaches, ServeThemBelowKeptStates) {
   for (int i = 0; i < 2; ++i) ExpectNextTokens(draw_.Below(kept, states, 4));
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Kinds, DifferenceCaches,
-    testing::Combine(testing::ValuesIn(kTinyKinds),
-                     testing::Values(DType::kF32, DType::kBF16),
-                     testing::Values(ForwardAttention::kSdpa,
-                                     ForwardAttention::kEager)),
-    [](const auto& info) {
-      return Name(std::get<TinyKind>(info.param)) + "_" +
-             std::string(Name(std::get<DType>(info.param))) +
-             (std::get<ForwardAttention>(info.param) == ForwardAttention::kSdpa
-                  ? "_sdpa"
-                  : "_eager");
-    });
+INSTANTIATE_TEST_SUITE_P(Kinds, DifferenceCaches,
+                         testing::ValuesIn(KindsWith<Setting>(
+                             {{DType::kF32, ForwardAttention::kSdpa},
+                              {DType::kF32, ForwardAttention::kEager},
+                              {DType::kBF16, ForwardAttention::kSdpa},
+                              {DType::kBF16, ForwardAttention::kEager}})),
+                         [](const auto& info) {
+                           const Setting& setting =
+                               std::get<Setting>(info.param);
+                           return Name(std::get<TinyKind>(info.param)) + "_" +
+                                  std::string(Name(setting.dtype)) +
+                                  (setting.attention == ForwardAttention::kSdpa
+                                       ? "_sdpa"
+                                       : "_eager");
+                         });
 
 }  // namespace
 }  // namespace phitap

@@ -9,24 +9,16 @@
 
 #include "server/base/dtype.h"
 #include "tests/unit/model/family_draw.h"
+#include "tests/unit/model/kind_settings.h"
 
 namespace phitap {
 namespace {
 
-struct Setting {
-  DType dtype;
-  int thread_count;
-};
-
-void PrintTo(const Setting& setting, std::ostream* out) {
-  *out << std::string(Name(setting.dtype)) << " " << setting.thread_count;
-}
-
 class DifferenceRows
-    : public testing::TestWithParam<std::tuple<TinyKind, Setting>> {
+    : public testing::TestWithParam<std::tuple<TinyKind, ComputeSetting>> {
  protected:
   DifferenceRows()
-      : setting_(std::get<Setting>(GetParam())),
+      : setting_(std::get<ComputeSetting>(GetParam())),
         model_(DeepModel(std::get<TinyKind>(GetParam()), setting_.dtype)),
         seed_(static_cast<unsigned>(
             1000 * static_cast<int>(std::get<TinyKind>(GetParam())) +
@@ -49,7 +41,7 @@ class DifferenceRows
     return compared;
   }
 
-  const Setting setting_;
+  const ComputeSetting setting_;
   const std::unique_ptr<Phi3> model_;
   const unsigned seed_;
 };
@@ -97,20 +89,13 @@ TEST_P(DifferenceRows, GoOnFromWhatAnEarlierForwardLeft) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Kinds, DifferenceRows,
-    testing::Combine(
-        testing::ValuesIn(kTinyKinds),
-        testing::Values(Setting{DType::kF32, 1}, Setting{DType::kF32, 2},
-                        Setting{DType::kF32, 12}, Setting{DType::kF32, 48},
-                        Setting{DType::kBF16, 1}, Setting{DType::kBF16, 2},
-                        Setting{DType::kBF16, 12}, Setting{DType::kBF16, 48})),
-    [](const auto& info) {
-      const Setting& setting = std::get<Setting>(info.param);
-      return Name(std::get<TinyKind>(info.param)) + "_" +
-             std::string(Name(setting.dtype)) + "_" +
-             std::to_string(setting.thread_count);
-    });
+INSTANTIATE_TEST_SUITE_P(Kinds, DifferenceRows,
+                         testing::ValuesIn(KindsWith(ComputeSettings(
+                             {DType::kF32, DType::kBF16}, {1, 2, 12, 48}))),
+                         [](const auto& info) {
+                           return Name(std::get<TinyKind>(info.param)) + "_" +
+                                  NameOf(std::get<ComputeSetting>(info.param));
+                         });
 
 }  // namespace
 }  // namespace phitap

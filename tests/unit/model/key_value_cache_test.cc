@@ -13,6 +13,7 @@
 
 #include "server/base/dtype.h"
 #include "tests/unit/model/cached_steps.h"
+#include "tests/unit/model/kind_settings.h"
 
 namespace phitap {
 namespace {
@@ -37,15 +38,11 @@ void Advance(const Phi3& model, std::vector<Course*> courses, size_t step,
   }
 }
 
-struct Setting {
-  DType dtype;
-  int thread_count;
-};
-
-class Steps : public testing::TestWithParam<std::tuple<TinyKind, Setting>> {
+class Steps
+    : public testing::TestWithParam<std::tuple<TinyKind, ComputeSetting>> {
  protected:
   Steps()
-      : setting_(std::get<Setting>(GetParam())),
+      : setting_(std::get<ComputeSetting>(GetParam())),
         model_(TinyModel(std::get<TinyKind>(GetParam()), setting_.dtype)),
         random_(static_cast<unsigned>(
             100 * static_cast<int>(std::get<TinyKind>(GetParam())) +
@@ -90,7 +87,7 @@ class Steps : public testing::TestWithParam<std::tuple<TinyKind, Setting>> {
             KeyValueCache(model_->spec())};
   }
 
-  const Setting setting_;
+  const ComputeSetting setting_;
   const std::unique_ptr<Phi3> model_;
   std::mt19937 random_;
 };
@@ -187,21 +184,14 @@ TEST(KeyValueCache, BelongsToARunAsFarAsItHasCome) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Kinds, Steps,
-    testing::Combine(
-        testing::ValuesIn(kTinyKinds),
-        testing::Values(Setting{DType::kF32, 1}, Setting{DType::kF32, 2},
-                        Setting{DType::kF32, 12}, Setting{DType::kBF16, 1},
-                        Setting{DType::kBF16, 2}, Setting{DType::kBF16, 12},
-                        Setting{DType::kF16, 1}, Setting{DType::kF16, 2},
-                        Setting{DType::kF16, 12})),
-    [](const auto& info) {
-      const Setting& setting = std::get<Setting>(info.param);
-      return Name(std::get<TinyKind>(info.param)) + "_" +
-             std::string(Name(setting.dtype)) + "_" +
-             std::to_string(setting.thread_count);
-    });
+INSTANTIATE_TEST_SUITE_P(Kinds, Steps,
+                         testing::ValuesIn(KindsWith(ComputeSettings(
+                             {DType::kF32, DType::kBF16, DType::kF16},
+                             {1, 2, 12}))),
+                         [](const auto& info) {
+                           return Name(std::get<TinyKind>(info.param)) + "_" +
+                                  NameOf(std::get<ComputeSetting>(info.param));
+                         });
 
 }  // namespace
 }  // namespace phitap
