@@ -156,13 +156,22 @@ std::vector<int> WaveProgress::AfterLayer(int layer,
   return dropped;
 }
 
+int64_t WaveProgress::FirstAsked(int row) const {
+  int64_t first = rows_[row].end_position();
+  for (const int run : rows_[row].runs_below) {
+    first = std::min(first, runs_[run].run().sharing.first_asked_position);
+  }
+  return first;
+}
+
 void WaveProgress::GiveWay(int row, int layer) {
   if (!may_give_way_[row] || layer < last_differing_layer_[row]) return;
   const int parent = rows_[row].parent();
   // A parent that begins later, or further on, shows less than the row did: its
-  // other values are a third row's.
-  if (!begun_[parent] || rows_[parent].forward.first_position >
-                             rows_[row].forward.first_position) {
+  // other values are a third row's. That matters where the runs ask for them.
+  const int64_t first_shown =
+      std::max(rows_[row].forward.first_position, FirstAsked(row));
+  if (!begun_[parent] || rows_[parent].forward.first_position > first_shown) {
     return;
   }
   given_way_[row] = true;

@@ -63,6 +63,8 @@ class WaveProgress {
   int CountedFor(const RowPass& row, int layer) const;
   void CountLayer(int layer, const TokenLayout& layout);
   void EndCancelled();
+  // The first position that runs of the row and below it ask for.
+  int64_t FirstAsked(int row) const;
   void GiveWay(int row, int layer);
   // Whether all that the row's runs will read can be had from its parent.
   bool ParentServes(const RowPass& row) const;

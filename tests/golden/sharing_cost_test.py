@@ -53,6 +53,16 @@ def test_a_sweep_over_layers_and_positions_costs_its_rectangles(client, ids):
     assert cost(trace) + trace.summary.token_layers_saved == (LAYERS * LENGTH + 2) * LAYERS * LENGTH
 
 
+def test_a_sweep_of_prompts_that_begin_alike_costs_nothing_where_they_are_alike(client, ids):
+    alike = LENGTH // 2
+    patch = edits.set_("layers.*.layer_output", phitap.RunValue("clean"))
+    grid = metrics.Sweep("corrupt", [patch], [metrics.layers(), metrics.positions()], [metrics.logit(3)])
+    clean = ids[:alike] + ids[: alike - 1 : -1]
+    trace = client.trace([phitap.Prompt(clean, "clean"), phitap.Prompt(ids, "corrupt")], sweeps=[grid])
+    rectangles = sum((LAYERS - 1 - layer) * (LENGTH - position) for layer in range(LAYERS) for position in range(alike, LENGTH))
+    assert cost(trace) <= rectangles + LAYERS * (2 * LENGTH - alike)
+
+
 def test_a_sweep_at_the_last_position_costs_two_prompts_and_a_triangle(client, ids):
     vector = np.ones(64, np.float32)
     grid = metrics.Sweep("run", [edits.add("layers.*.layer_output", vector, positions=-1)], [metrics.layers()], [metrics.logit(3)])

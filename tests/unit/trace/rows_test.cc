@@ -132,6 +132,24 @@ TEST_F(Rows, StayUntilTheirParentShowsAsMuch) {
   EXPECT_THAT(request.sink->TokensByLayer(), ElementsAre(19, 19, 20));
 }
 
+TEST_F(Rows, GiveWayToAParentThatBeginsBehindWhatTheirRunsAskFor) {
+  const std::string steer = AddAt("layers.1.layer_output", 4, 0.5);
+  const Request request =
+      Ask(RunOf("clean") + RunOf("steered", steer) +
+          RunOf("before", AddAt("layers.0.attention_output", 3, 0) + steer) +
+          "captures { hook_points: 'layers.*.layer_output' runs: 'clean' }"
+          "captures { hook_points: 'logits' selection { positions { indices: "
+          "-1 } } }");
+  WavePlan wave = request.Wave();
+  wave.rows.push_back(WholeRow(request, 0, layer_count()));
+  wave.rows.push_back(RowBelow(request, 1, layer_count(), 0, 2, 4));
+  wave.rows.push_back(RowBelow(request, 2, layer_count(), 1, 0, 3));
+  wave.rows.back().differing_writes = {wave.rows.back().writes.front()};
+  for (const int run : {0, 1, 2}) wave.runs[run].row = run;
+  ExpectBytesOfRunsAlone(request, wave);
+  EXPECT_THAT(request.sink->TokensByLayer(), ElementsAre(15, 15, 14));
+}
+
 TEST_F(Rows, GoOnForTheRunsThatAreLeft) {
   const Request request = Ask(
       RunOf("a") + RunOf("b") + RunOf("c", AddAt("layers.1.mlp_output", 7, 1)) +
