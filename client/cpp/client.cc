@@ -124,6 +124,9 @@ class ProgressMeter {
   TraceProgress progress_;
 };
 
+// An answer of so many bytes is worth a second thread.
+constexpr int64_t kReadAheadBytes = 4 << 20;
+
 // Takes every message of the stream, or stops at the first that is wrong.
 absl::Status Assemble(ResponseStream* stream, const TraceCallbacks& callbacks,
                       TraceAssembler* assembler) {
@@ -132,6 +135,9 @@ absl::Status Assemble(ResponseStream* stream, const TraceCallbacks& callbacks,
   while (stream->Read(&buffer)) {
     ASSIGN_OR_RETURN(const ReceivedResponse response, DecodeResponse(&buffer));
     RETURN_IF_ERROR(assembler->Add(response));
+    if (assembler->header().size_bytes() >= kReadAheadBytes) {
+      stream->ReadAhead();
+    }
     const v1::TraceResponse& message = response.message;
     if (message.has_token() && callbacks.on_token != nullptr) {
       callbacks.on_token(message.token());

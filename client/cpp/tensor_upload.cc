@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "client/cpp/wire_dtype.h"
-#include "xxhash.h"
+#include "server/base/tensor_hash.h"
 
 namespace phitap::client {
 
@@ -32,7 +32,7 @@ bool TensorUpload::Next(v1::PutTensorRequest* message) {
   sent_bytes_ += size;
   if (sent_bytes_ == total_bytes()) {
     has_last_chunk_ = true;
-    chunk->set_xxh3(XXH3_64bits(tensor_.bytes.data(), tensor_.bytes.size()));
+    chunk->set_xxh3(HashTensor(tensor_.bytes));
   }
   return true;
 }

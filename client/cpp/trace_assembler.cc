@@ -139,14 +139,12 @@ absl::Status TraceAssembler::AddTensor(const v1::TensorDescriptor& tensor) {
                       .shape = {tensor.shape().begin(), tensor.shape().end()},
                       .bytes = buffer.bytes(),
                       .owner = buffer.owner()};
-  std::unique_ptr<XXH3_state_t, StateDeleter> hash(XXH3_createState());
-  XXH3_64bits_reset(hash.get());
   announced_bytes_ += tensor.size_bytes();
   incoming_.emplace(
       tensor.tensor(),
       Incoming{.tensor = {.descriptor = tensor, .value = std::move(value)},
                .buffer = std::move(buffer),
-               .hash = std::move(hash)});
+               .hash = std::make_unique<TensorHash>()});
   return absl::OkStatus();
 }
 
@@ -176,7 +174,7 @@ absl::Status TraceAssembler::AddChunk(const ReceivedResponse& response) {
     std::byte* target =
         incoming.buffer.bytes().data() + incoming.received_bytes;
     std::memcpy(target, piece.data(), piece.size());
-    XXH3_64bits_update(incoming.hash.get(), target, piece.size());
+    incoming.hash->Add(absl::MakeConstSpan(target, piece.size()));
     incoming.received_bytes += size;
     received_bytes_ += size;
   }
@@ -193,7 +191,7 @@ absl::Status TraceAssembler::CloseTensor(const v1::TensorChunk& chunk,
         incoming->received_bytes, " of ", tensor.size_bytes(), " bytes"));
   }
   if (!full) return absl::OkStatus();
-  const uint64_t hash = XXH3_64bits_digest(incoming->hash.get());
+  const uint64_t hash = incoming->hash->Value();
   if (hash != chunk.xxh3()) {
     return absl::DataLossError(absl::StrFormat(
         "%s: its bytes have the checksum %016x, the server sent %016x",

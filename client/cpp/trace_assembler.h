@@ -16,7 +16,7 @@
 #include "client/cpp/response_wire.h"
 #include "client/cpp/trace.h"
 #include "phitap/v1/trace.pb.h"
-#include "xxhash.h"
+#include "server/base/tensor_hash.h"
 
 namespace phitap::client {
 
@@ -46,15 +46,12 @@ class TraceAssembler {
   const v1::TraceHeader& header() const { return trace_.header; }
 
  private:
-  struct StateDeleter {
-    void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
-  };
-
   // A tensor on its way.
   struct Incoming {
     TracedTensor tensor;
     HostBuffer buffer;
-    std::unique_ptr<XXH3_state_t, StateDeleter> hash;
+    // None once it is complete.
+    std::unique_ptr<TensorHash> hash;
     int64_t received_bytes = 0;
     bool complete = false;
   };

@@ -55,10 +55,7 @@ absl::StatusOr<int64_t> SizeOf(const v1::PutTensorHeader& header, DType dtype) {
 
 }  // namespace
 
-TensorUpload::TensorUpload(TensorUploadOptions options)
-    : options_(options), hash_(XXH3_createState()) {
-  XXH3_64bits_reset(hash_.get());
-}
+TensorUpload::TensorUpload(TensorUploadOptions options) : options_(options) {}
 
 absl::Status TensorUpload::Take(const v1::PutTensorRequest& request) {
   RETURN_IF_ERROR(RefuseUnknown(request, ""));
@@ -94,9 +91,9 @@ absl::Status TensorUpload::Open(const v1::PutTensorHeader& header) {
 
 absl::Status TensorUpload::Add(const v1::PutTensorChunk& chunk) {
   RETURN_IF_ERROR(CheckPlace(chunk));
-  std::memcpy(buffer_.get() + received_bytes_, chunk.data().data(),
-              chunk.data().size());
-  XXH3_64bits_update(hash_.get(), chunk.data().data(), chunk.data().size());
+  std::byte* const target = buffer_.get() + received_bytes_;
+  std::memcpy(target, chunk.data().data(), chunk.data().size());
+  hash_.Add(absl::MakeConstSpan(target, chunk.data().size()));
   received_bytes_ += static_cast<int64_t>(chunk.data().size());
   complete_ = received_bytes_ == size_bytes_;
   return CheckHash(chunk);
@@ -135,7 +132,7 @@ absl::Status TensorUpload::CheckHash(const v1::PutTensorChunk& chunk) const {
          .valid = "XXH3-64 of the whole tensor, on its last chunk"});
   }
   if (!complete_) return absl::OkStatus();
-  const uint64_t hash = XXH3_64bits_digest(hash_.get());
+  const uint64_t hash = hash_.Value();
   if (chunk.xxh3() == hash) return absl::OkStatus();
   return InvalidField(
       {.field = "chunk.xxh3",

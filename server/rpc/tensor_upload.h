@@ -3,8 +3,6 @@
 #ifndef PHITAP_SERVER_RPC_TENSOR_UPLOAD_H_
 #define PHITAP_SERVER_RPC_TENSOR_UPLOAD_H_
 
-#include <xxhash.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "phitap/v1/activation_service.pb.h"
 #include "server/base/host_tensor.h"
+#include "server/base/tensor_hash.h"
 #include "server/schedule/byte_budget.h"
 #include "server/tensors/named_tensors.h"
 
@@ -42,10 +41,6 @@ class TensorUpload {
   absl::StatusOr<v1::PutTensorResponse> Finish();
 
  private:
-  struct FreeHash {
-    void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
-  };
-
   absl::Status Open(const v1::PutTensorHeader& header);
   absl::Status Add(const v1::PutTensorChunk& chunk);
   absl::Status CheckPlace(const v1::PutTensorChunk& chunk) const;
@@ -61,7 +56,7 @@ class TensorUpload {
   int64_t size_bytes_ = 0;
   int64_t received_bytes_ = 0;
   bool complete_ = false;
-  std::unique_ptr<XXH3_state_t, FreeHash> hash_;
+  TensorHash hash_;
 };
 
 }  // namespace phitap

@@ -93,8 +93,7 @@ void TellRun(const PlannedRun& run, const absl::Status& status,
 
 TraceMessages::TraceMessages(TraceMessagesOptions options)
     : options_(std::move(options)),
-      run_count_(CountCallersRuns(*options_.plan)),
-      hash_(XXH3_createState()) {}
+      run_count_(CountCallersRuns(*options_.plan)) {}
 
 std::optional<grpc::ByteBuffer> TraceMessages::Next() {
   if (end_.has_value()) return std::nullopt;
@@ -156,7 +155,7 @@ grpc::ByteBuffer TraceMessages::TokensOf(int run) const {
 grpc::ByteBuffer TraceMessages::Describe(TensorReady ready) {
   v1::TraceResponse response;
   *response.mutable_tensor() = DescribeTensor(*options_.plan, ready.tensor);
-  XXH3_64bits_reset(hash_.get());
+  hash_.Reset();
   sending_ = Sending{.tensor = ready.tensor, .value = std::move(ready.value)};
   return EncodeResponse(response);
 }
@@ -188,7 +187,7 @@ std::string TraceMessages::TextOf(const GeneratedToken& token) {
 grpc::ByteBuffer TraceMessages::NextChunk() {
   const absl::Span<const std::byte> bytes =
       sending_->value.bytes.subspan(sending_->offset_bytes, kMaxChunkBytes);
-  XXH3_64bits_update(hash_.get(), bytes.data(), bytes.size());
+  hash_.Add(bytes);
   OutgoingChunk chunk = {.tensor = sending_->tensor,
                          .offset_bytes = sending_->offset_bytes,
                          .bytes = bytes,
@@ -198,7 +197,7 @@ grpc::ByteBuffer TraceMessages::NextChunk() {
   totals_.size_bytes += chunk_bytes;
   if (sending_->offset_bytes ==
       static_cast<int64_t>(sending_->value.bytes.size())) {
-    chunk.xxh3 = XXH3_64bits_digest(hash_.get());
+    chunk.xxh3 = hash_.Value();
     // Not before: until now all of it was in memory.
     options_.stream->ReleaseBytes(sending_->offset_bytes);
     sending_.reset();

@@ -4,7 +4,6 @@
 #define PHITAP_SERVER_RPC_TRACE_MESSAGES_H_
 
 #include <grpcpp/support/byte_buffer.h>
-#include <xxhash.h>
 
 #include <cstdint>
 #include <map>
@@ -15,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "phitap/v1/trace.pb.h"
+#include "server/base/tensor_hash.h"
 #include "server/plan/trace_plan.h"
 #include "server/rpc/generated_text.h"
 #include "server/rpc/served_models.h"
@@ -62,9 +62,6 @@ class TraceMessages {
     HostTensor value;
     int64_t offset_bytes = 0;
   };
-  struct FreeHash {
-    void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
-  };
 
   grpc::ByteBuffer Header() const;
   grpc::ByteBuffer TokensOf(int run) const;
@@ -89,7 +86,8 @@ class TraceMessages {
   // Generated tokens that have gone through the model.
   int64_t tokens_fed_ = 0;
   std::optional<Sending> sending_;
-  std::unique_ptr<XXH3_state_t, FreeHash> hash_;
+  // Of the tensor on its way.
+  TensorHash hash_;
   std::optional<absl::Status> end_;
   TraceTotals totals_;
 };

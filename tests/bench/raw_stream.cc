@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "server/base/status_macros.h"
-#include "xxhash.h"
+#include "server/base/tensor_hash.h"
 
 namespace phitap {
 namespace {
@@ -23,28 +23,17 @@ using client::HostBuffer;
 
 constexpr size_t kPieceBytes = 1 << 20;
 
-struct HashDeleter {
-  void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
-};
-using Hash = std::unique_ptr<XXH3_state_t, HashDeleter>;
-
-Hash NewHash() {
-  Hash hash(XXH3_createState());
-  XXH3_64bits_reset(hash.get());
-  return hash;
-}
-
 absl::Status SocketError(absl::string_view call) {
   return absl::InternalError(absl::StrCat(call, ": ", std::strerror(errno)));
 }
 
 // XXH3-64 of what was sent; 0 where the connection broke.
 uint64_t SendAll(int socket, absl::Span<const std::byte> bytes) {
-  const Hash hash = NewHash();
+  TensorHash hash;
   while (!bytes.empty()) {
     absl::Span<const std::byte> piece = bytes.subspan(0, kPieceBytes);
     bytes.remove_prefix(piece.size());
-    XXH3_64bits_update(hash.get(), piece.data(), piece.size());
+    hash.Add(piece);
     while (!piece.empty()) {
       const ssize_t sent =
           send(socket, piece.data(), piece.size(), MSG_NOSIGNAL);
@@ -52,20 +41,20 @@ uint64_t SendAll(int socket, absl::Span<const std::byte> bytes) {
       piece.remove_prefix(sent);
     }
   }
-  return XXH3_64bits_digest(hash.get());
+  return hash.Value();
 }
 
 // XXH3-64 of what came.
 absl::StatusOr<uint64_t> ReceiveAll(int socket, absl::Span<std::byte> bytes) {
-  const Hash hash = NewHash();
+  TensorHash hash;
   while (!bytes.empty()) {
     const ssize_t received =
         recv(socket, bytes.data(), std::min(bytes.size(), kPieceBytes), 0);
     if (received <= 0) return SocketError("recv");
-    XXH3_64bits_update(hash.get(), bytes.data(), received);
+    hash.Add(bytes.subspan(0, received));
     bytes.remove_prefix(received);
   }
-  return XXH3_64bits_digest(hash.get());
+  return hash.Value();
 }
 
 struct SocketPair {
