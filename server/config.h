@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "server/base/dtype.h"
 #include "server/checkpoint/file_bytes.h"
+#include "server/model/weight_packing.h"
 #include "server/observe/log.h"
 #include "server/rpc/rpc_server.h"
 #include "server/rpc/service_parts.h"
@@ -30,6 +31,8 @@ struct ServerConfig {
   // None computes in the element type that the checkpoint is stored in.
   std::optional<DType> dtype;
   WeightStorage weights = WeightStorage::kMap;
+  // None lets the memory that is there decide: see DecidePacking.
+  std::optional<WeightPacking> packing;
   // Of the compute thread.
   int threads = 1;
   RpcServerOptions rpc;

@@ -9,6 +9,12 @@
 
 namespace phitap {
 
+WeightPacking DecideWeightPacking(const ServerConfig& config,
+                                  int64_t weight_bytes) {
+  return config.packing.value_or(DecidePacking(
+      weight_bytes, ReadFreeMemory(ProcessMemorySources()).size_bytes));
+}
+
 void DecideTensorMemory(ServerConfig& config) {
   if (config.tensors.max_bytes != 0) return;
   config.tensors.max_bytes =
@@ -21,7 +27,7 @@ MemoryLimits DecideEngineMemory(const ServerConfig& config,
   MemorySources sources = ProcessMemorySources();
   for (const ServedModel& model : served) {
     if (config.weights != WeightStorage::kMap) break;
-    sources.mapped_bytes += model.weight_bytes;
+    if (!model.packed) sources.mapped_bytes += model.weight_bytes;
   }
   const FreeMemory memory = ReadFreeMemory(sources);
   const MemoryLimits limits =

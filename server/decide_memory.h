@@ -4,13 +4,20 @@
 #ifndef PHITAP_SERVER_DECIDE_MEMORY_H_
 #define PHITAP_SERVER_DECIDE_MEMORY_H_
 
+#include <cstdint>
 #include <vector>
 
 #include "server/config.h"
+#include "server/model/weight_packing.h"
 #include "server/rpc/served_models.h"
 #include "server/schedule/memory_limits.h"
 
 namespace phitap {
+
+// Whether a model's weights, of so many bytes, are packed: as configured, else
+// by the memory that is there before they are.
+WeightPacking DecideWeightPacking(const ServerConfig& config,
+                                  int64_t weight_bytes);
 
 // Fills in the bytes of named tensors and uploads. Before any are read.
 void DecideTensorMemory(ServerConfig& config);

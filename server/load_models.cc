@@ -11,6 +11,7 @@
 #include "server/base/status_macros.h"
 #include "server/checkpoint/checkpoint.h"
 #include "server/checkpoint/expected_tensors.h"
+#include "server/decide_memory.h"
 #include "server/observe/log.h"
 #include "server/row_rule_file.h"
 #include "server/tokenizer/tokenizer.h"
@@ -99,14 +100,19 @@ absl::Status LoadInto(const ModelSource& source, const ServerConfig& config,
   ASSIGN_OR_RETURN(const std::shared_ptr<const Tokenizer> tokenizer,
                    LoadTokenizer(source.path));
   stages.Done("tokenizer");
+  const DType dtype = config.dtype.value_or(checkpoint->spec().dtype);
   const LoadOptions options = {
-      .dtype = config.dtype.value_or(checkpoint->spec().dtype),
+      .dtype = dtype,
       .thread_count = config.threads,
+      .packing = DecideWeightPacking(
+          config, ParameterCount(checkpoint->spec()) * SizeInBytes(dtype)),
       .known_row_rules = &row_rules};
   ASSIGN_OR_RETURN(LoadedModel model, LoadModel(checkpoint, options));
-  stages.Done("weights and row rule");
+  const bool packed = model.packing == WeightPacking::kPacked;
+  stages.Done(packed ? "packed weights and row rule" : "weights and row rule");
   ServedModel served =
       Describe(source.name, *checkpoint, options, model.numerics);
+  served.packed = packed;
   served.tokenizer = tokenizer;
   LogLoaded(served);
   loaded.served.push_back(std::move(served));

@@ -19,6 +19,11 @@ void FillIn(int64_t& limit, int64_t bytes) {
 
 }  // namespace
 
+WeightPacking DecidePacking(int64_t weight_bytes, int64_t free_bytes) {
+  return weight_bytes <= free_bytes / 2 ? WeightPacking::kPacked
+                                        : WeightPacking::kNone;
+}
+
 int64_t DefaultTensorBytes(int64_t free_bytes) {
   return std::clamp(free_bytes / 16, kLeastBytes, kMostTensorBytes);
 }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "server/model/weight_packing.h"
 #include "server/schedule/memory_limits.h"
 
 namespace phitap {
@@ -15,6 +16,10 @@ struct MemoryNeeds {
   // What named tensors and uploads may take.
   int64_t tensor_bytes = 0;
 };
+
+// Whether weights of so many bytes are packed where nobody has said: where that
+// leaves half of the memory.
+WeightPacking DecidePacking(int64_t weight_bytes, int64_t free_bytes);
 
 // Of named tensors, and as much again of uploads.
 int64_t DefaultTensorBytes(int64_t free_bytes);

@@ -10,6 +10,7 @@
 #include "server/base/field_error.h"
 #include "server/base/status_macros.h"
 #include "server/core_count.h"
+#include "server/flag_targets.h"
 
 namespace phitap {
 namespace {
@@ -18,40 +19,6 @@ constexpr int64_t kMaxBytes = int64_t{1} << 50;
 // gRPC counts message sizes in an int.
 constexpr int64_t kMaxMessageBytes = std::numeric_limits<int>::max();
 constexpr int64_t kMaxCount = 1 << 30;
-
-// Sets `target` to what `parse` makes of the text.
-template <typename Target, typename Parse>
-std::function<absl::Status(const FlagText&)> Into(Target& target, Parse parse) {
-  return [&target, parse](const FlagText& given) -> absl::Status {
-    ASSIGN_OR_RETURN(const auto value, parse(given));
-    target = static_cast<Target>(value);
-    return absl::OkStatus();
-  };
-}
-
-auto IntIn(int64_t first, int64_t last) {
-  return [=](const FlagText& given) {
-    return ParseInt(given, {.first = first, .last = last});
-  };
-}
-
-auto BytesUpTo(int64_t max_bytes) {
-  return [=](const FlagText& given) { return ParseBytes(given, max_bytes); };
-}
-
-auto BytesOrAuto() {
-  return
-      [](const FlagText& given) { return ParseBytesOrAuto(given, kMaxBytes); };
-}
-
-template <typename Value>
-auto OneOf(std::vector<std::pair<absl::string_view, Value>> choices) {
-  return [=](const FlagText& given) { return ParseChoice(given, choices); };
-}
-
-absl::StatusOr<std::string> ParseAnything(const FlagText& given) {
-  return given.text;
-}
 
 absl::StatusOr<std::string> ParseListen(const FlagText& given) {
   const size_t colon = given.text.rfind(':');
@@ -138,6 +105,16 @@ void AddServingFlags(ServerConfig& config, std::deque<Flag>& flags) {
        Into(config.weights,
             OneOf<WeightStorage>({{"map", WeightStorage::kMap},
                                   {"copy", WeightStorage::kCopy}}))});
+  flags.push_back(
+      {"--pack-weights",
+       "auto|on|off",
+       "Hold bfloat16 matrices once more, as products read them fastest; auto: "
+       "where they take at most half of the memory that is free",
+       {"auto"},
+       Into(config.packing, OneOf<std::optional<WeightPacking>>(
+                                {{"auto", std::nullopt},
+                                 {"on", WeightPacking::kPacked},
+                                 {"off", WeightPacking::kNone}}))});
   flags.push_back({"--threads",
                    "N",
                    "Threads of the forward; default: the physical cores",
@@ -235,27 +212,27 @@ void AddMemoryFlags(ServerConfig& config, std::deque<Flag>& flags) {
                    "Bytes of all answers that are queued, computed or not yet "
                    "sent, and of what traces hold between their waves",
                    {"auto"},
-                   Into(memory.max_undelivered_bytes, BytesOrAuto())});
+                   Into(memory.max_undelivered_bytes, BytesOrAuto(kMaxBytes))});
   flags.push_back({"--max-caller-bytes",
                    "SIZE|auto",
                    "Of these, one caller's; auto: half of them",
                    {"auto"},
-                   Into(memory.max_caller_bytes, BytesOrAuto())});
+                   Into(memory.max_caller_bytes, BytesOrAuto(kMaxBytes))});
   flags.push_back({"--max-workspace-bytes",
                    "SIZE|auto",
                    "Bytes that the forward passes under way work in",
                    {"auto"},
-                   Into(memory.max_workspace_bytes, BytesOrAuto())});
+                   Into(memory.max_workspace_bytes, BytesOrAuto(kMaxBytes))});
   flags.push_back({"--max-wave-bytes",
                    "SIZE|auto",
                    "Of these, what one forward pass takes if it can be divided",
                    {"auto"},
-                   Into(memory.max_wave_bytes, BytesOrAuto())});
+                   Into(memory.max_wave_bytes, BytesOrAuto(kMaxBytes))});
   flags.push_back({"--max-root-bytes",
                    "SIZE|auto",
                    "Bytes of what is kept of prompts for later traces",
                    {"auto"},
-                   Into(memory.max_root_bytes, BytesOrAuto())});
+                   Into(memory.max_root_bytes, BytesOrAuto(kMaxBytes))});
   flags.push_back({"--max-tensor-bytes",
                    "SIZE|auto",
                    "Bytes of all named tensors, and of those being uploaded",

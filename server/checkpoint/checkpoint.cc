@@ -190,6 +190,7 @@ absl::StatusOr<std::shared_ptr<const Checkpoint>> Checkpoint::Open(
   ASSIGN_OR_RETURN(const StoredWeights stored,
                    StoredWeights::Open(folder, files, storage));
   std::shared_ptr<Checkpoint> checkpoint(new Checkpoint());
+  checkpoint->storage_ = storage;
   std::vector<std::string>& warnings = checkpoint->warnings_;
   warnings = std::move(config.warnings);
   warnings.insert(warnings.end(), files.warnings.begin(), files.warnings.end());
@@ -218,6 +219,11 @@ absl::StatusOr<std::shared_ptr<const Checkpoint>> Checkpoint::Open(
 
 const HostTensor& Checkpoint::Tensor(absl::string_view name) const {
   return tensors_.at(name);
+}
+
+void Checkpoint::GiveBackPages(absl::string_view name) const {
+  if (storage_ != WeightStorage::kMap) return;
+  phitap::GiveBackPages(Tensor(name).bytes);
 }
 
 }  // namespace phitap

@@ -40,6 +40,10 @@ class Checkpoint {
   // The tensor keeps its file open and may outlive the checkpoint.
   const HostTensor& Tensor(absl::string_view name) const;
 
+  // Takes no memory for the tensor until it is used again, where the weights
+  // are mapped; with WeightStorage::kCopy nothing happens.
+  void GiveBackPages(absl::string_view name) const;
+
   // What was found and has no effect (extra tensors, ignored keys), one
   // sentence each.
   const std::vector<std::string>& warnings() const { return warnings_; }
@@ -52,6 +56,7 @@ class Checkpoint {
  private:
   Checkpoint() = default;
 
+  WeightStorage storage_ = WeightStorage::kMap;
   ModelSpec spec_;
   absl::flat_hash_map<std::string, HostTensor> tensors_;
   std::vector<std::string> warnings_;

@@ -53,6 +53,11 @@ absl::Status ReadInto(absl::string_view path, int descriptor,
   return absl::OkStatus();
 }
 
+uintptr_t PageBytes() {
+  static const uintptr_t bytes = sysconf(_SC_PAGESIZE);
+  return bytes;
+}
+
 void* MapFile(int descriptor, size_t size) {
   return mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
 }
@@ -99,11 +104,21 @@ absl::string_view FileBytes::text() const {
 }
 
 void Prefetch(absl::Span<const std::byte> bytes) {
-  static const uintptr_t page_bytes = sysconf(_SC_PAGESIZE);
+  const uintptr_t page_bytes = PageBytes();
   const auto start = reinterpret_cast<uintptr_t>(bytes.data());
   const uintptr_t aligned = start / page_bytes * page_bytes;
   madvise(reinterpret_cast<void*>(aligned), start - aligned + bytes.size(),
           MADV_WILLNEED);
+}
+
+void GiveBackPages(absl::Span<const std::byte> bytes) {
+  const uintptr_t page_bytes = PageBytes();
+  const auto start = reinterpret_cast<uintptr_t>(bytes.data());
+  // Pages that hold nothing else.
+  const uintptr_t first = (start + page_bytes - 1) / page_bytes * page_bytes;
+  const uintptr_t end = (start + bytes.size()) / page_bytes * page_bytes;
+  if (first >= end) return;
+  madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);
 }
 
 std::string PathIn(absl::string_view folder, absl::string_view name) {

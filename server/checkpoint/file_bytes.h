@@ -48,6 +48,10 @@ class FileBytes {
 // background. Touching them would read megabytes around each.
 void Prefetch(absl::Span<const std::byte> bytes);
 
+// Takes no memory for these mapped bytes until they are used again. Never of
+// copied ones: they would be lost.
+void GiveBackPages(absl::Span<const std::byte> bytes);
+
 // `folder`/`name`.
 std::string PathIn(absl::string_view folder, absl::string_view name);
 

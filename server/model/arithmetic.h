@@ -13,6 +13,7 @@
 #include <memory>
 
 #include "server/model/forward.h"
+#include "server/model/matrix.h"
 #include "server/model/pass.h"
 #include "server/model/rotary.h"
 #include "server/model/row_rule.h"
@@ -37,7 +38,7 @@ class Arithmetic {
 
   // x · weightᵀ: [T, in] × [out, in] → [T, out].
   virtual at::Tensor Linear(const at::Tensor& x,
-                            const at::Tensor& weight) const = 0;
+                            const Matrix& weight) const = 0;
   // weight · x / √(mean(x²) + epsilon), [T, D].
   virtual at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& weight,
                              double epsilon) const = 0;

@@ -12,7 +12,7 @@ Wave::Options CausalArithmetic::wave_options() const {
 }
 
 at::Tensor CausalArithmetic::Linear(const at::Tensor& x,
-                                    const at::Tensor& weight) const {
+                                    const Matrix& weight) const {
   return RuledLinear(x, weight, row_rule_);
 }
 

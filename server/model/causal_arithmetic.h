@@ -23,8 +23,7 @@ class CausalArithmetic final : public Arithmetic {
       : row_rule_(row_rule), attention_(spec, attention) {}
 
   Wave::Options wave_options() const override;
-  at::Tensor Linear(const at::Tensor& x,
-                    const at::Tensor& weight) const override;
+  at::Tensor Linear(const at::Tensor& x, const Matrix& weight) const override;
   at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& weight,
                      double epsilon) const override;
   at::Tensor Rotate(const at::Tensor& heads,

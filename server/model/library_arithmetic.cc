@@ -17,8 +17,8 @@ Wave::Options LibraryArithmetic::wave_options() const {
 }
 
 at::Tensor LibraryArithmetic::Linear(const at::Tensor& x,
-                                     const at::Tensor& weight) const {
-  return at::linear(x, weight);
+                                     const Matrix& weight) const {
+  return at::linear(x, weight.stored);
 }
 
 at::Tensor LibraryArithmetic::RmsNorm(const at::Tensor& x,

@@ -17,8 +17,7 @@ class LibraryArithmetic final : public Arithmetic {
       : attention_(spec, attention) {}
 
   Wave::Options wave_options() const override;
-  at::Tensor Linear(const at::Tensor& x,
-                    const at::Tensor& weight) const override;
+  at::Tensor Linear(const at::Tensor& x, const Matrix& weight) const override;
   at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& weight,
                      double epsilon) const override;
   at::Tensor Rotate(const at::Tensor& heads,

@@ -71,13 +71,14 @@ Phi3::Phi3(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 Phi3::~Phi3() = default;
 
 absl::StatusOr<std::unique_ptr<Phi3>> Phi3::Load(
-    std::shared_ptr<const Checkpoint> checkpoint, DType dtype) {
+    std::shared_ptr<const Checkpoint> checkpoint, DType dtype,
+    WeightPacking packing) {
   std::unique_ptr<Phi3> model;
   const absl::Status status = RunGuarded([&] {
     model.reset(new Phi3(std::make_unique<Parts>(
         Parts{.spec = checkpoint->spec(),
               .dtype = dtype,
-              .weights = LoadWeights(*checkpoint, dtype),
+              .weights = LoadWeights(*checkpoint, dtype, packing),
               .rotary = Rotary(checkpoint->spec())})));
     return absl::OkStatus();
   });
@@ -143,17 +144,25 @@ at::Tensor Phi3::LibraryLogits(const at::Tensor& residual,
 }
 
 RowRule Phi3::MeasureRowRule() {
-  const LayerWeights& layer = parts_->weights.layers.front();
-  parts_->row_rule =
-      phitap::MeasureRowRule({layer.qkv_proj, layer.o_proj, layer.gate_up_proj,
-                              layer.down_proj, parts_->weights.head},
-                             kRowRuleBudget);
+  const auto measure = [this] {
+    const LayerWeights& layer = parts_->weights.layers.front();
+    return phitap::MeasureRowRule(
+        {layer.qkv_proj, layer.o_proj, layer.gate_up_proj, layer.down_proj,
+         parts_->weights.head},
+        kRowRuleBudget);
+  };
+  parts_->row_rule = measure();
+  if (packed() && !parts_->row_rule.batch_invariant) {
+    Unpack(parts_->weights);
+    parts_->row_rule = measure();
+  }
   return parts_->row_rule;
 }
 
 void Phi3::SetRowRule(const RowRule& rule) { parts_->row_rule = rule; }
 
 const RowRule& Phi3::row_rule() const { return parts_->row_rule; }
+bool Phi3::packed() const { return parts_->weights.head.is_packed(); }
 const ModelSpec& Phi3::spec() const { return parts_->spec; }
 DType Phi3::dtype() const { return parts_->dtype; }
 

@@ -16,6 +16,7 @@
 #include "server/model/forward.h"
 #include "server/model/hooks.h"
 #include "server/model/row_rule.h"
+#include "server/model/weight_packing.h"
 #include "server/spec/model_spec.h"
 
 namespace phitap {
@@ -27,7 +28,8 @@ class Phi3 {
   // Weights are used in place where `dtype` is the checkpoint's. Throws
   // c10::Error (see torch_guard.h).
   static absl::StatusOr<std::unique_ptr<Phi3>> Load(
-      std::shared_ptr<const Checkpoint> checkpoint, DType dtype);
+      std::shared_ptr<const Checkpoint> checkpoint, DType dtype,
+      WeightPacking packing = WeightPacking::kNone);
   ~Phi3();
 
   // Runs the rows as far as each asks, showing every value to `hooks`. In
@@ -50,11 +52,14 @@ class Phi3 {
   at::Tensor LibraryLogits(const at::Tensor& residual, LensNorm norm) const;
 
   // Measures which row rule holds for these weights, at most a second; Forward
-  // uses it from then on.
+  // uses it from then on. Frees what is packed where it does not give the bits
+  // of what is stored.
   RowRule MeasureRowRule();
   // In place of a measurement: one that was made before.
   void SetRowRule(const RowRule& rule);
   const RowRule& row_rule() const;
+  // Whether its matrices are packed.
+  bool packed() const;
   const ModelSpec& spec() const;
   // Element type that it computes in.
   DType dtype() const;

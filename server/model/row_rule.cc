@@ -2,7 +2,6 @@
 #include "server/model/row_rule.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/linear.h>
 #include <ATen/ops/zeros.h>
 #include <c10/util/Exception.h>
 
@@ -23,9 +22,9 @@ int64_t ProbeLines(const RowRule& rule) {
   return rule.kind == RowRule::Kind::kMultipleOf4 ? kFewLines : kManyLines;
 }
 
-// Reproducible values of about unit size.
-at::Tensor Lines(int64_t count, int64_t width, double phase,
-                 const at::Tensor& like) {
+// Reproducible values of about unit size, to multiply with `weight`.
+at::Tensor Lines(int64_t count, double phase, const at::Tensor& weight) {
+  const int64_t width = weight.size(1);
   at::Tensor lines = at::empty({count, width}, at::TensorOptions(at::kFloat));
   float* const out = lines.data_ptr<float>();
   for (int64_t i = 0; i < count * width; ++i) {
@@ -33,7 +32,7 @@ at::Tensor Lines(int64_t count, int64_t width, double phase,
         std::sin(12.9898 * static_cast<double>(i) + phase) * 43758.5;
     out[i] = static_cast<float>(2.0 * (x - std::floor(x)) - 1.0);
   }
-  return lines.to(like.scalar_type());
+  return lines.to(weight.scalar_type());
 }
 
 bool SameBytes(const at::Tensor& a, const at::Tensor& b) {
@@ -45,11 +44,11 @@ bool SameBytes(const at::Tensor& a, const at::Tensor& b) {
 // place among them.
 class Probe {
  public:
-  Probe(const at::Tensor& weight, const RowRule& rule)
+  Probe(const Matrix& weight, const RowRule& rule)
       : weight_(weight),
         rule_(rule),
-        probe_(Lines(ProbeLines(rule), weight.size(1), 0.5, weight)),
-        company_(Lines(kBlockLines, weight.size(1), 1.5, weight)) {}
+        probe_(Lines(ProbeLines(rule), 0.5, weight.stored)),
+        company_(Lines(kBlockLines, 1.5, weight.stored)) {}
 
   at::Tensor Result(int64_t line_count, int64_t at) const {
     at::Tensor x = at::empty({line_count, probe_.size(1)}, probe_.options());
@@ -63,7 +62,7 @@ class Probe {
   }
 
  private:
-  at::Tensor weight_;
+  Matrix weight_;
   RowRule rule_;
   at::Tensor probe_;
   at::Tensor company_;
@@ -89,7 +88,7 @@ std::vector<Placement> Placements(const RowRule& rule) {
   }
 }
 
-bool Holds(const RowRule& rule, const std::vector<at::Tensor>& weights,
+bool Holds(const RowRule& rule, const std::vector<Matrix>& weights,
            absl::Time deadline) {
   const std::vector<Placement> placements = Placements(rule);
   std::vector<at::Tensor> expected;
@@ -97,14 +96,14 @@ bool Holds(const RowRule& rule, const std::vector<at::Tensor>& weights,
     for (size_t w = 0; w < weights.size(); ++w) {
       // The first comparison is made however slow the machine is.
       if (i > 1 && absl::Now() > deadline) return true;
-      const Probe probe(weights[w], rule);
-      const at::Tensor result =
-          probe.Result(placements[i].line_count, placements[i].at);
+      const auto [line_count, at] = placements[i];
       if (i == 0) {
-        expected.push_back(result);
-      } else if (!SameBytes(result, expected[w])) {
-        return false;
+        const Matrix stored = {.stored = weights[w].stored};
+        expected.push_back(Probe(stored, rule).Result(line_count, at));
+        if (!weights[w].is_packed()) continue;
       }
+      const at::Tensor result = Probe(weights[w], rule).Result(line_count, at);
+      if (!SameBytes(result, expected[w])) return false;
     }
   }
   return true;
@@ -123,21 +122,21 @@ int64_t LineMultiple(const RowRule& rule) {
   }
 }
 
-at::Tensor RuledLinear(const at::Tensor& x, const at::Tensor& weight,
+at::Tensor RuledLinear(const at::Tensor& x, const Matrix& weight,
                        const RowRule& rule) {
   if (rule.kind != RowRule::Kind::kExactly64 || x.size(0) == kBlockLines) {
-    return at::linear(x, weight);
+    return Times(x, weight);
   }
   TORCH_CHECK(x.size(0) % kBlockLines == 0, "lines that fill no block");
-  at::Tensor out = at::empty({x.size(0), weight.size(0)}, x.options());
+  at::Tensor out = at::empty({x.size(0), weight.stored.size(0)}, x.options());
   for (int64_t first = 0; first < x.size(0); first += kBlockLines) {
     out.narrow(0, first, kBlockLines)
-        .copy_(at::linear(x.narrow(0, first, kBlockLines), weight));
+        .copy_(Times(x.narrow(0, first, kBlockLines), weight));
   }
   return out;
 }
 
-RowRule MeasureRowRule(const std::vector<at::Tensor>& weights,
+RowRule MeasureRowRule(const std::vector<Matrix>& weights,
                        absl::Duration budget) {
   const absl::Time deadline = absl::Now() + budget;
   for (const auto kind :

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "server/model/matrix.h"
 
 namespace phitap {
 
@@ -27,13 +28,13 @@ int64_t LineMultiple(const RowRule& rule);
 
 // x · weightᵀ in calls that follow the rule; x has a multiple of
 // LineMultiple(rule) lines.
-at::Tensor RuledLinear(const at::Tensor& x, const at::Tensor& weight,
+at::Tensor RuledLinear(const at::Tensor& x, const Matrix& weight,
                        const RowRule& rule);
 
 // The first rule that holds for every one of `weights` on this machine, with
 // this number of threads, as far as can be seen in `budget`; where none does,
-// kAlone.
-RowRule MeasureRowRule(const std::vector<at::Tensor>& weights,
+// kAlone. What is packed has to give the bits of what is stored.
+RowRule MeasureRowRule(const std::vector<Matrix>& weights,
                        absl::Duration budget);
 
 }  // namespace phitap

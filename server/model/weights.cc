@@ -50,10 +50,20 @@ at::ScalarType ScalarTypeOf(DType dtype) {
   TORCH_CHECK(false, "unknown element type");
 }
 
-Weights LoadWeights(const Checkpoint& checkpoint, DType dtype) {
+Weights LoadWeights(const Checkpoint& checkpoint, DType dtype,
+                    WeightPacking packing) {
   const at::ScalarType type = ScalarTypeOf(dtype);
+  const bool packs = packing == WeightPacking::kPacked && WorthPacking(type);
   const auto load = [&](absl::string_view name) {
     return Load(checkpoint.Tensor(name), type);
+  };
+  const auto load_matrix = [&](absl::string_view name) {
+    Matrix matrix = {.stored = load(name)};
+    if (packs) {
+      Pack(matrix);
+      checkpoint.GiveBackPages(name);
+    }
+    return matrix;
   };
   Weights weights{.embedding = load(kEmbeddingName),
                   .final_norm = load(kFinalNormName)};
@@ -61,18 +71,35 @@ Weights LoadWeights(const Checkpoint& checkpoint, DType dtype) {
     const auto part = [&](absl::string_view name) {
       return load(LayerTensorName(layer, name));
     };
+    const auto matrix = [&](absl::string_view name) {
+      return load_matrix(LayerTensorName(layer, name));
+    };
     weights.layers.push_back({
         .input_norm = part("input_layernorm"),
-        .qkv_proj = part("self_attn.qkv_proj"),
-        .o_proj = part("self_attn.o_proj"),
+        .qkv_proj = matrix("self_attn.qkv_proj"),
+        .o_proj = matrix("self_attn.o_proj"),
         .post_attention_norm = part("post_attention_layernorm"),
-        .gate_up_proj = part("mlp.gate_up_proj"),
-        .down_proj = part("mlp.down_proj"),
+        .gate_up_proj = matrix("mlp.gate_up_proj"),
+        .down_proj = matrix("mlp.down_proj"),
     });
   }
-  weights.head =
-      checkpoint.spec().tied_head ? weights.embedding : load(kHeadName);
+  if (checkpoint.spec().tied_head) {
+    weights.head.stored = weights.embedding;
+    if (packs) Pack(weights.head);
+  } else {
+    weights.head = load_matrix(kHeadName);
+  }
   return weights;
+}
+
+void Unpack(Weights& weights) {
+  for (LayerWeights& layer : weights.layers) {
+    for (Matrix* matrix : {&layer.qkv_proj, &layer.o_proj, &layer.gate_up_proj,
+                           &layer.down_proj}) {
+      matrix->packed.reset();
+    }
+  }
+  weights.head.packed.reset();
 }
 
 }  // namespace phitap

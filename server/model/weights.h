@@ -9,29 +9,33 @@
 
 #include "server/base/dtype.h"
 #include "server/checkpoint/checkpoint.h"
+#include "server/model/matrix.h"
+#include "server/model/weight_packing.h"
 
 namespace phitap {
 
-// Matrices are [out, in].
 struct LayerWeights {
   at::Tensor input_norm;           // [D]
-  at::Tensor qkv_proj;             // [(H + 2KV)·E, D]
-  at::Tensor o_proj;               // [D, H·E]
+  Matrix qkv_proj;                 // [(H + 2KV)·E, D]
+  Matrix o_proj;                   // [D, H·E]
   at::Tensor post_attention_norm;  // [D]
-  at::Tensor gate_up_proj;         // [2F, D]
-  at::Tensor down_proj;            // [D, F]
+  Matrix gate_up_proj;             // [2F, D]
+  Matrix down_proj;                // [D, F]
 };
 
 struct Weights {
   at::Tensor embedding;  // [V, D]
   std::vector<LayerWeights> layers;
   at::Tensor final_norm;  // [D]
-  at::Tensor head;        // [V, D]; the embedding itself where tied
+  Matrix head;            // [V, D]; the embedding itself where tied
 };
 
 // Tensors stored in `dtype` are the checkpoint's own bytes, kept open; others
 // are converted copies.
-Weights LoadWeights(const Checkpoint& checkpoint, DType dtype);
+Weights LoadWeights(const Checkpoint& checkpoint, DType dtype,
+                    WeightPacking packing);
+// Frees what is packed.
+void Unpack(Weights& weights);
 
 at::ScalarType ScalarTypeOf(DType dtype);
 

@@ -24,6 +24,8 @@ struct ServedModel {
   std::string weights_digest;
   int64_t parameter_count = 0;
   int64_t weight_bytes = 0;
+  // Whether its matrices are packed, and so not used where they are stored.
+  bool packed = false;
   // What was odd about the checkpoint.
   std::vector<std::string> warnings;
   // What the measurement at start found.

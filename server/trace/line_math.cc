@@ -89,13 +89,15 @@ at::Tensor LinearLines(const at::Tensor& x, const at::Tensor& weight,
   const int64_t even = out / kWeightMultiple * kWeightMultiple;
   std::vector<at::Tensor> parts;
   if (even > 0) {
-    parts.push_back(RuledLinear(padded, weight.narrow(0, 0, even), rule));
+    parts.push_back(
+        RuledLinear(padded, {.stored = weight.narrow(0, 0, even)}, rule));
   }
   if (even < out) {
     const at::Tensor rest = weight.narrow(0, even, out - even).contiguous();
-    parts.push_back(
-        RuledLinear(padded, PaddedLines(rest, kWeightMultiple), rule)
-            .narrow(1, 0, out - even));
+    parts.push_back(RuledLinear(padded,
+                                {.stored = PaddedLines(rest, kWeightMultiple)},
+                                rule)
+                        .narrow(1, 0, out - even));
   }
   std::vector<int64_t> shape = x.sizes().vec();
   shape.back() = out;

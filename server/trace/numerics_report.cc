@@ -70,7 +70,8 @@ std::string MeasurementKey(const Phi3& model, int thread_count) {
                       Libraries(model, thread_count), "; ", spec.hidden_size,
                       " wide, ", spec.num_heads, " and ", spec.num_kv_heads,
                       " heads of ", spec.head_dim, ", ", spec.intermediate_size,
-                      " neurons, ", spec.vocab_size, " words");
+                      " neurons, ", spec.vocab_size, " words",
+                      model.packed() ? ", packed" : "");
 }
 
 }  // namespace
@@ -81,14 +82,16 @@ void SetRowRule(const LoadOptions& options, Phi3& model) {
     model.MeasureRowRule();
     return;
   }
-  const std::string key = MeasurementKey(model, options.thread_count);
-  const std::string name = known->Find(key);
+  const std::string name =
+      known->Find(MeasurementKey(model, options.thread_count));
   for (const RowRule::Kind kind : kInvariantKinds) {
     const RowRule rule = {.kind = kind};
     if (name == NameOf(rule)) return model.SetRowRule(rule);
   }
   const RowRule measured = model.MeasureRowRule();
-  if (measured.batch_invariant) known->Keep(key, NameOf(measured));
+  if (!measured.batch_invariant) return;
+  // What is packed may have turned out not to be of use.
+  known->Keep(MeasurementKey(model, options.thread_count), NameOf(measured));
 }
 
 NumericsReport ReportOf(const Phi3& model, int thread_count) {

@@ -64,14 +64,18 @@ absl::StatusOr<LoadedModel> LoadModel(
   std::unique_ptr<Phi3> model;
   RETURN_IF_ERROR(RunGuarded([&]() -> absl::Status {
     at::set_num_threads(options.thread_count);
-    ASSIGN_OR_RETURN(model, Phi3::Load(std::move(checkpoint), options.dtype));
+    ASSIGN_OR_RETURN(model, Phi3::Load(std::move(checkpoint), options.dtype,
+                                       options.packing));
     SetRowRule(options, *model);
     return absl::OkStatus();
   }));
   NumericsReport report = ReportOf(*model, options.thread_count);
+  const WeightPacking packing =
+      model->packed() ? WeightPacking::kPacked : WeightPacking::kNone;
   return LoadedModel{
       .executor = std::make_unique<TraceExecutor>(std::move(model)),
       .numerics = std::move(report),
+      .packing = packing,
   };
 }
 

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "server/checkpoint/checkpoint.h"
+#include "server/model/weight_packing.h"
 #include "server/plan/executor.h"
 #include "server/trace/known_row_rules.h"
 
@@ -18,6 +19,7 @@ struct LoadOptions {
   DType dtype = DType::kBF16;
   // Threads of the compute thread's ATen calls.
   int thread_count = 1;
+  WeightPacking packing = WeightPacking::kNone;
   // Outlives the loading; null: every start measures.
   KnownRowRules* known_row_rules = nullptr;
 };
@@ -34,6 +36,8 @@ struct NumericsReport {
 struct LoadedModel {
   std::unique_ptr<Executor> executor;
   NumericsReport numerics;
+  // What came of LoadOptions::packing.
+  WeightPacking packing = WeightPacking::kNone;
 };
 
 // Loads the weights, measures the row rule (or takes the one that was measured

@@ -30,6 +30,8 @@ BOUNDS = {
     "below": operator.lt,
 }
 NOTES = {
+    "layers_last_512": "the libraries make nine forwards, of which two, of two prompts with nothing in common, have to be made",
+    "layers_last_512_from_256": "of the libraries' nine forwards one and a half have to be made",
     "steer_generate_32": "TransformerLens generates without its cache, which stays empty on Phi-3",
 }
 AIMS = {

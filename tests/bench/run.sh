@@ -22,7 +22,7 @@ not there yet. Takes about twenty minutes and 16 GB of memory on two quiet cores
   --quick         one round of everything, to see that it works
   --rounds N      rounds of every comparison; default 7 for the short ones, 3 for the long
   --only TASK     this task alone; repeatable. load, memory_512, overhead, stream; forward_128, forward_512, forward_2048,
-                  layer_outputs_512, one_layer_512; layers_last_64, layers_last_512, layers_positions_64, layers_positions_64_from_32;
+                  layer_outputs_512, one_layer_512; layers_last_64, layers_last_512, layers_last_512_from_256, layers_positions_64, layers_positions_64_from_32;
                   clients_16_capture_each, clients_16_capture; edits_400, attribution_64, steer_generate_32, attention_256
   --keep          keep the earlier results of tasks that are not measured now
   --peers A,B     these libraries: transformers (always), nnterp, transformer_lens, interp_engine; default all

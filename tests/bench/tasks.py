@@ -22,8 +22,9 @@ def tasks(model: Model) -> list[Task]:
         forward(model, 2048, 3, "at least 1.2", None),
         layer_outputs(model),
         one_layer(model),
-        layers_sweep(model, 64, 7, "at least 4.5", (1, 4, 8)),
-        layers_sweep(model, 512, 3, "at least 7", (1, 8)),
+        layers_sweep(model, 64, 0, 7, "at least 4.5", (1, 4, 8)),
+        layers_sweep(model, 512, 0, 3, None, (1, 8)),
+        layers_sweep(model, 512, 256, 3, "at least 7", (1, 8)),
         grid(model, "layers_positions_64", 0, "at least 4.3"),
         grid(model, "layers_positions_64_from_32", 32, "at least 8"),
         clients(model, "capture_each", "at least 3"),
@@ -89,22 +90,27 @@ def one_layer(model: Model) -> Task:
 
 
 def layers_sweep(
-    model: Model, tokens: int, rounds: int, times: str, batches: tuple
+    model: Model,
+    tokens: int,
+    common: int,
+    rounds: int,
+    times: str | None,
+    batches: tuple,
 ) -> Task:
     cells = [(layer, tokens - 1) for layer in range(model.layers)]
 
     def draw(number: int) -> dict:
-        return pair(tokens, number, 0) | {"cells": cells, "token": TOKEN}
+        return pair(tokens, number, common) | {"cells": cells, "token": TOKEN}
 
     return Task(
-        name=f"layers_last_{tokens}",
-        work=f"patching sweep of {tokens} tokens, every layer at the last position",
+        name=f"layers_last_{tokens}" + f"_from_{common}" * bool(common),
+        work=f"patching sweep of {tokens} tokens, every layer at the last position, {prompts_text(common)}",
         method="sweep",
         draw=draw,
         requests=lambda a: sweep_requests(a, positions=False),
         values=lambda tensors, a: {"values": tensors[0][0]},
         rounds=rounds,
-        aim={"times_as_fast": times},
+        aim={"times_as_fast": times} if times else {},
         batches=batches,
     )
 
@@ -129,10 +135,9 @@ def grid(model: Model, name: str, common: int, times: str) -> Task:
         whole = tensors[0][0]
         return {"values": torch.stack([whole[cell] for cell in cells])}
 
-    prompts = f"the same to token {common}" if common else "all different"
     return Task(
         name=name,
-        work=f"patching sweep of {tokens} tokens, every layer and position, prompts {prompts}",
+        work=f"patching sweep of {tokens} tokens, every layer and position, {prompts_text(common)}",
         method="sweep",
         draw=draw,
         requests=lambda a: sweep_requests(a, positions=True),
@@ -142,6 +147,11 @@ def grid(model: Model, name: str, common: int, times: str) -> Task:
         batches=(8, 16, 32),
         scale=tokens / SAMPLED_POSITIONS,
     )
+
+
+def prompts_text(common: int) -> str:
+    alike = f"the same to token {common}" if common else "all different"
+    return f"prompts {alike}"
 
 
 def pair(tokens: int, number: int, common: int) -> dict:

@@ -54,6 +54,21 @@ TEST_P(CheckpointKinds, OpenInEveryElementTypeAndStorage) {
   }
 }
 
+TEST_P(CheckpointKinds, HoldWhatTheirPagesHeldThatAreGivenBack) {
+  TempFolder folder;
+  const CheckpointFiles files = TinyCheckpoint(GetParam());
+  files.Write(folder);
+  for (const WeightStorage storage :
+       {WeightStorage::kMap, WeightStorage::kCopy}) {
+    const auto checkpoint = Checkpoint::Open(folder.path(), storage);
+    ASSERT_THAT(checkpoint, IsOk());
+    for (const RawTensor& raw : files.tensors) {
+      (*checkpoint)->GiveBackPages(raw.name);
+    }
+    ExpectHolds(**checkpoint, files);
+  }
+}
+
 TEST_P(CheckpointKinds, OpenWhateverTheNumberOfShards) {
   const CheckpointFiles files = TinyCheckpoint(GetParam());
   std::string digest;

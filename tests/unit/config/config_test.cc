@@ -31,6 +31,7 @@ TEST(ServerConfig, TakesItsDefaults) {
   EXPECT_EQ(config.rpc.max_request_bytes, 64 << 20);
   EXPECT_FALSE(config.dtype.has_value());
   EXPECT_EQ(config.weights, WeightStorage::kMap);
+  EXPECT_EQ(config.packing, std::nullopt);
   EXPECT_EQ(config.threads, PhysicalCoreCount());
   EXPECT_EQ(config.schedule.max_wave_tokens, 8192);
   EXPECT_EQ(config.limits.default_deadline, absl::Minutes(10));
@@ -53,6 +54,8 @@ TEST(ServerConfig, TakesEveryFlag) {
                                       "cpu",
                                       "--dtype",
                                       "float16",
+                                      "--pack-weights",
+                                      "off",
                                       "--weights",
                                       "copy",
                                       "--threads",
@@ -110,6 +113,7 @@ TEST(ServerConfig, TakesEveryFlag) {
   EXPECT_EQ(config.address_file, "/tmp/p");
   EXPECT_EQ(config.dtype, DType::kF16);
   EXPECT_EQ(config.weights, WeightStorage::kCopy);
+  EXPECT_EQ(config.packing, WeightPacking::kNone);
   EXPECT_EQ(config.threads, 3);
   EXPECT_EQ(config.log.level, LogLevel::kDebug);
   EXPECT_EQ(config.log.format, LogFormat::kJson);
@@ -212,6 +216,9 @@ INSTANTIATE_TEST_SUITE_P(
         {"Weights",
          {"--model", "a=/x", "--weights", "mmap"},
          "--weights: \"mmap\"; valid: map, copy"},
+        {"PackWeights",
+         {"--model", "a=/x", "--pack-weights", "yes"},
+         "--pack-weights: \"yes\"; valid: auto, on, off"},
         {"NoThreads",
          {"--model", "a=/x", "--threads", "0"},
          "--threads: \"0\"; valid: 1 to 1024"},

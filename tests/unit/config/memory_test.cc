@@ -136,6 +136,11 @@ TEST(DivideMemory, LeavesALittleOfEverythingWhereThereIsNothing) {
   EXPECT_EQ(limits.max_root_bytes, 16 << 20);
 }
 
+TEST(DecidePacking, PacksWhereThatLeavesHalfOfTheMemory) {
+  EXPECT_EQ(DecidePacking(4 * kGiB, 8 * kGiB), WeightPacking::kPacked);
+  EXPECT_EQ(DecidePacking(4 * kGiB, 8 * kGiB - 2), WeightPacking::kNone);
+}
+
 TEST(DefaultTensorBytes, AreASmallPartOfTheMemory) {
   EXPECT_EQ(DefaultTensorBytes(16 * kGiB), kGiB);
   EXPECT_EQ(DefaultTensorBytes(800 * kGiB), 4 * kGiB);
