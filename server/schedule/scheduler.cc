@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/base/retry_hint.h"
 #include "server/base/status_macros.h"
+#include "server/schedule/heap_trim.h"
 
 namespace phitap {
 namespace {
@@ -164,8 +165,10 @@ void Scheduler::Serve(ExecutorMap executors) {
   WaveStack waves({.max_tokens = options_.max_wave_tokens,
                    .max_joined_bytes = memory_.max_wave_bytes,
                    .max_workspace_bytes = memory_.max_workspace_bytes});
+  HeapTrim heap_trim(options_.clock->Now());
   while (!waves.empty() || AwaitWork()) {
     MakeStep(waves, start);
+    heap_trim.TrimIfDue(options_.clock->Now());
     for (const ForgottenRoot& forgotten : rows.TakeForgotten()) {
       executors.at(forgotten.model)->ForgetRoot(forgotten.root);
     }
