@@ -4,6 +4,9 @@
 //   {"do": "send", "requests": ["a.pb", "b.pb"], "values": "folder"}
 //       traces, each a serialized TraceRequest in a file, one after another;
 //       where a folder is given, every tensor is written into it
+//   {"do": "drop", "requests": ["a.pb"]}
+//       the same, but what comes is dropped as gRPC hands it out: nothing is
+//       copied, hashed or checked, and only the stream is timed
 //   {"do": "list_models", "repeats": 3}
 //   {"do": "raw_stream", "size_bytes": 1048576, "repeats": 3}
 //
@@ -24,6 +27,7 @@
 #include <cstdint>
 #include <fstream>
 #include <iostream>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,8 +39,11 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "client/cpp/client.h"
+#include "client/cpp/response_stream.h"
 #include "client/cpp/trace.h"
 #include "client/cpp/wire_dtype.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
 #include "nlohmann/json.hpp"
 #include "server/base/status_macros.h"
 #include "tests/bench/raw_stream.h"
@@ -46,6 +53,9 @@ namespace {
 
 using client::Client;
 using nlohmann::json;
+
+// Of messages, those that are larger are taken for chunks of a tensor.
+constexpr int64_t kSmallestChunkBytes = 256 << 10;
 
 double Seconds(const google::protobuf::Duration& duration) {
   return static_cast<double>(duration.seconds()) + duration.nanos() * 1e-9;
@@ -179,6 +189,49 @@ absl::StatusOr<json> TimeTraces(const Client& client, const json& asked) {
   return answer;
 }
 
+// One as the client has it: a window of 8 MiB, a chunk in a frame.
+std::shared_ptr<grpc::Channel> ChannelTo(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 8 << 20);
+  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 1 << 20);
+  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(),
+                                   arguments);
+}
+
+// The server's own rate: tensor bytes are counted, not looked at.
+absl::Status TimeDropped(const std::string& address,
+                         const v1::TraceRequest& request, json& answer) {
+  grpc::ClientContext context;
+  client::ResponseStream stream(ChannelTo(address), &context, request);
+  const absl::Time start = absl::Now();
+  Arrival arrival;
+  client::TraceProgress progress;
+  grpc::ByteBuffer message;
+  while (stream.Read(&message)) {
+    const auto size = static_cast<int64_t>(message.Length());
+    if (size < kSmallestChunkBytes) continue;
+    progress.received_bytes += size;
+    progress.elapsed = absl::Now() - start;
+    arrival.Note(progress);
+  }
+  const grpc::Status status = stream.Finish();
+  if (!status.ok()) return absl::InternalError(status.error_message());
+  answer["stream_seconds"].push_back(arrival.seconds());
+  answer["stream_bytes"].push_back(arrival.bytes());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<json> TimeDroppedTraces(const std::string& address,
+                                       const json& asked) {
+  json answer;
+  for (const json& path : asked.at("requests")) {
+    ASSIGN_OR_RETURN(const v1::TraceRequest request, ReadRequest(path));
+    RETURN_IF_ERROR(TimeDropped(address, request, answer));
+  }
+  return answer;
+}
+
 absl::StatusOr<json> TimeListModels(const Client& client, const json& asked) {
   json answer;
   for (int repeat = 0; repeat < asked.at("repeats"); ++repeat) {
@@ -200,9 +253,11 @@ absl::StatusOr<json> TimeRawStream(const json& asked) {
   return answer;
 }
 
-absl::StatusOr<json> Do(const Client& client, const json& asked) {
+absl::StatusOr<json> Do(const Client& client, const std::string& address,
+                        const json& asked) {
   const std::string what = asked.at("do");
   if (what == "send") return TimeTraces(client, asked);
+  if (what == "drop") return TimeDroppedTraces(address, asked);
   if (what == "list_models") return TimeListModels(client, asked);
   if (what == "raw_stream") return TimeRawStream(asked);
   return absl::InvalidArgumentError("do: no such thing as " + what);
@@ -212,7 +267,7 @@ absl::Status Serve(const std::string& address) {
   ASSIGN_OR_RETURN(const Client client, Client::Connect({.address = address}));
   std::string line;
   while (std::getline(std::cin, line)) {
-    ASSIGN_OR_RETURN(const json answer, Do(client, json::parse(line)));
+    ASSIGN_OR_RETURN(const json answer, Do(client, address, json::parse(line)));
     std::cout << answer.dump() << std::endl;
   }
   return absl::OkStatus();

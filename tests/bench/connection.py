@@ -100,10 +100,13 @@ def rate(answer: dict) -> float:
 
 def measure_stream(bench: Bench, model: Model) -> None:
     """The logits of a long prompt: one large tensor that has just been computed,
-    with the forward over when its first bytes leave."""
+    with the forward over when its first bytes leave. `server`: into a client that
+    drops what comes; `cpp` and `python`: into verified tensors."""
     value_bytes = {"float32": 4, "bfloat16": 2}[model.dtype]
     size = STREAMED_POSITIONS * model.config["vocab_size"] * value_bytes
-    rates: dict[str, list[float]] = {"raw": [], "cpp": [], "python": []}
+    rates: dict[str, list[float]] = {
+        name: [] for name in ("raw", "server", "cpp", "python")
+    }
     with (
         tempfile.NamedTemporaryFile() as file,
         bench.server(model) as server,
@@ -118,6 +121,13 @@ def measure_stream(bench: Bench, model: Model) -> None:
         report_stream(size, rates, neighbours.cores())
 
 
+def write_request(path: str, ids: list[int]) -> None:
+    request = trace_requests.request(
+        runs=[trace_requests.run(ids)], captures=[{"hookPoints": "logits"}]
+    )
+    pathlib.Path(path).write_bytes(request.SerializeToString())
+
+
 def stream_round(
     client: sides.Side,
     python_client: phitap.Client,
@@ -125,16 +135,15 @@ def stream_round(
     size: int,
     number: int,
 ) -> dict[str, float]:
-    ids = prompt(STREAMED_POSITIONS, number)
-    request = trace_requests.request(
-        runs=[trace_requests.run(ids)], captures=[{"hookPoints": "logits"}]
-    )
-    pathlib.Path(path).write_bytes(request.SerializeToString())
+    write_request(path, prompt(STREAMED_POSITIONS, number))
     raw = client.ask(do="raw_stream", size_bytes=size, repeats=1)
     cpp = client.ask(do="send", requests=[path])
+    write_request(path, prompt(STREAMED_POSITIONS, number, "dropped"))
+    dropped = client.ask(do="drop", requests=[path])
     ids = prompt(STREAMED_POSITIONS, number, "python")
     return {
         "raw": size / raw["seconds"][0],
+        "server": rate(dropped),
         "cpp": rate(cpp),
         "python": rate(python_stream(python_client, ids)),
     }
@@ -143,15 +152,19 @@ def stream_round(
 def report_stream(
     size: int, rates: dict[str, list[float]], neighbour_cores: float
 ) -> None:
-    raw, cpp, python = rates["raw"], rates["cpp"], rates["python"]
+    raw = rates.pop("raw")
     report(
         "stream",
         size_bytes=size,
         raw_bytes_per_second=statistics.median(raw),
-        cpp_bytes_per_second=statistics.median(cpp),
-        python_bytes_per_second=statistics.median(python),
-        cpp_share_of_raw=median_ratio(cpp, raw),
-        python_share_of_raw=median_ratio(python, raw),
+        **{
+            f"{name}_bytes_per_second": statistics.median(taken)
+            for name, taken in rates.items()
+        },
+        **{
+            f"{name}_share_of_raw": median_ratio(taken, raw)
+            for name, taken in rates.items()
+        },
         aim={"cpp_share_of_raw": "at least 0.9"},
         rounds=len(raw),
         neighbour_cores=neighbour_cores,

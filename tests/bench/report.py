@@ -165,7 +165,9 @@ def single_rows(rows: dict[str, dict]) -> list[str]:
         "stream": lambda r: (
             f"stream of {size_text(r['size_bytes'])} with checksums at both ends",
             f"C++ client {rate_text(r['cpp_bytes_per_second'])}, {r['cpp_share_of_raw']:.0%} of bare TCP "
-            f"({rate_text(r['raw_bytes_per_second'])}); Python client {rate_text(r['python_bytes_per_second'])}",
+            f"({rate_text(r['raw_bytes_per_second'])}); Python client {rate_text(r['python_bytes_per_second'])}, "
+            f"{r['python_share_of_raw']:.0%}; the server alone, its bytes dropped, {rate_text(r['server_bytes_per_second'])}, "
+            f"{r['server_share_of_raw']:.0%}",
             "90% of bare TCP",
         ),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, Optional, Union
@@ -18,6 +19,16 @@ from phitap.v1 import tensor_pb2, trace_pb2
 #: Called with bytes received, bytes in all and bytes a second so far.
 Progress = Callable[[int, int, float], None]
 
+_LARGE_BYTES = 4 << 20
+
+
+@functools.cache
+def _keep_freed_memory() -> None:
+    """Lets the allocator keep up to 64 MiB of freed memory, unless the program set its limits: glibc begins with 128 KiB, and gives the rest
+    of what messages took back to the kernel, only to have it cleared and mapped again for the next ones. It learns from one large block
+    that is freed; this one is never touched."""
+    np.empty((32 << 20) - (64 << 10), np.uint8)
+
 
 class _Arriving:
     """A tensor of which some bytes are here. Its checksum is taken as they come, while they are in the cache."""
@@ -30,12 +41,13 @@ class _Arriving:
         self.verified = False
 
     def add(self, chunk: tensor_pb2.TensorChunk) -> None:
-        end = self.received + len(chunk.data)
+        data = chunk.data  # a copy each time it is asked for
+        end = self.received + len(data)
         if chunk.offset_bytes != self.received or end > self.spec.size_bytes or self.verified:
-            raise IncompleteTraceError(f"{self._name()}: {len(chunk.data)} bytes at {chunk.offset_bytes} do not follow the "
+            raise IncompleteTraceError(f"{self._name()}: {len(data)} bytes at {chunk.offset_bytes} do not follow the "
                                        f"{self.received} of {self.spec.size_bytes} that are here")
-        self.bytes[self.received:end] = np.frombuffer(chunk.data, np.uint8)
-        self.hash.update(chunk.data)
+        self.bytes[self.received:end] = np.frombuffer(data, np.uint8)
+        self.hash.update(data)
         self.received = end
         if not chunk.HasField("xxh3"):
             return
@@ -98,6 +110,8 @@ class Assembly:
             raise IncompleteTraceError(f"{kind} came {'before' if self._header is None else 'after'} the header")
         if kind == "header":
             self._header = response.header
+            if self._header.size_bytes >= _LARGE_BYTES:
+                _keep_freed_memory()
         elif kind == "run_tokens":
             tokens = response.run_tokens
             self._runs[tokens.run] = Run(tokens.run, list(tokens.ids), list(tokens.texts))
@@ -120,8 +134,9 @@ class Assembly:
         if chunk.tensor not in self._tensors:
             raise IncompleteTraceError(f"a chunk of tensor {chunk.tensor} came before its descriptor")
         arriving = self._tensors[chunk.tensor]
+        before = arriving.received
         arriving.add(chunk)
-        self._received += len(chunk.data)
+        self._received += arriving.received - before
         if self._progress is not None and self._header is not None:
             rate = self._received / max(time.monotonic() - self._started, 1e-9)
             self._progress(self._received, self._header.size_bytes, rate)

@@ -1,5 +1,8 @@
 """Streams that no honest server sends: each must raise, whatever else arrived."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import xxhash
@@ -149,3 +152,27 @@ def test_a_value_that_a_failed_run_took_with_it_raises_the_reason():
         with pytest.raises(phitap.RunError, match="broken"):
             find()
     assert trace.run("0")["logits"].shape == (2, 3)
+
+
+def test_memory_of_a_large_answers_messages_is_there_for_the_next_ones():
+    """In a process of its own, whose allocator has learnt nothing yet. 16 MiB in pieces are 4,096 pages."""
+    code = """
+import resource
+from phitap.errors import IncompleteTraceError
+from phitap.stream import Assembly
+from phitap.v1 import trace_pb2
+
+def fill_and_free():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    pieces = [b"x" * (64 << 10) for _ in range(256)]
+    del pieces
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+try:
+    Assembly().read([trace_pb2.TraceResponse(header=trace_pb2.TraceHeader(size_bytes=1 << 30))])
+except IncompleteTraceError:
+    fill_and_free()
+    print(fill_and_free())
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(ended.stdout) < 256
