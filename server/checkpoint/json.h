@@ -1,33 +1,18 @@
-// JSON that nobody vouches for: parsed strictly, or refused in one sentence.
+// The JSON files of a checkpoint.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef PHITAP_SERVER_CHECKPOINT_JSON_H_
 #define PHITAP_SERVER_CHECKPOINT_JSON_H_
 
-#include <nlohmann/json_fwd.hpp>
-#include <string>
-
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "server/base/json.h"
 
 namespace phitap {
-
-// `source` names the text in errors, e.g. `config.json`. DATA_LOSS for what is
-// not JSON, a key that appears twice, a number out of range, nesting or a
-// number of values beyond what a checkpoint needs. Never throws.
-absl::StatusOr<nlohmann::json> ParseJson(absl::string_view text,
-                                         absl::string_view source);
 
 // The object in the file `folder`/`name`. NOT_FOUND where there is no such
 // file, DATA_LOSS where it holds something else.
 absl::StatusOr<nlohmann::json> ReadJsonObject(absl::string_view folder,
                                               absl::string_view name);
-
-// A value as messages show it: JSON on one line, long ones cut.
-std::string Shown(const nlohmann::json& value);
-
-// A name from a file as messages show it: quoted, unprintable bytes escaped,
-// long ones cut.
-std::string QuotedName(absl::string_view name);
 
 }  // namespace phitap
 
