@@ -1,6 +1,7 @@
 # Debian's packages, and libtorch from its wheel.
 find_package(Threads REQUIRED)
 find_package(Protobuf REQUIRED)  # module mode: Debian's protobuf ships no CMake package
+find_package(OpenSSL REQUIRED)
 find_package(gRPC CONFIG REQUIRED)
 find_package(absl CONFIG REQUIRED)
 find_package(spdlog CONFIG REQUIRED)

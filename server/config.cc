@@ -11,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "server/base/field_error.h"
 #include "server/base/status_macros.h"
+#include "server/security_flags.h"
 #include "server/server_flags.h"
 
 namespace phitap {
@@ -18,8 +19,9 @@ namespace {
 
 constexpr char kExamples[] = R"(Examples:
   phitapd --model phi=/models/Phi-3-mini-4k-instruct
-  phitapd --model a=/models/a --model b=/models/b --listen 0.0.0.0:7777 --threads 16
+  phitapd --model a=/models/a --model b=/models/b --threads 16
   phitapd --model phi=/models/phi --listen unix:/run/phitap.sock --log-format json
+  phitapd --model phi=/models/phi --listen 0.0.0.0:7777 --tls-cert server.pem --tls-key server.key --tokens tokens.json
   phitapd --model phi=/models/phi --state-dir /var/lib/phitap --max-tensor-bytes 20GiB --max-working-bytes 16GiB
   phitapd --model phi=/models/phi --max-sweep-cells 4096 --max-generated-tokens 1024
   phitapd --model phi=/models/phi --max-root-bytes 4GiB --max-caller-bytes 1GiB --share-across-callers on
@@ -42,12 +44,13 @@ absl::Status UnknownArgument(const std::string& argument,
                              ", … (see --help)")});
 }
 
-absl::Status Apply(const std::deque<Flag>& flags, const ServerConfig& config) {
+absl::Status Apply(const std::deque<Flag>& flags, ServerConfig& config) {
   for (const Flag& flag : flags) {
     for (const std::string& text : flag.texts) {
       RETURN_IF_ERROR(flag.apply({.flag = flag.name, .text = text}));
     }
   }
+  RETURN_IF_ERROR(SettleSecurity(config));
   if (!config.models.empty()) return absl::OkStatus();
   return InvalidField({.field = "--model",
                        .problem = "none given",

@@ -5,12 +5,14 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "server/base/dtype.h"
 #include "server/checkpoint/file_bytes.h"
+#include "server/identity/identity.h"
 #include "server/model/weight_packing.h"
 #include "server/observe/log.h"
 #include "server/rpc/rpc_server.h"
@@ -36,6 +38,12 @@ struct ServerConfig {
   // Of the compute thread.
   int threads = 1;
   RpcServerOptions rpc;
+  // Who may call by name: see IdentityTable::Parse. Empty for nobody.
+  std::string tokens_path;
+  // Of callers that do not say who they are. Set once the flags are read.
+  std::optional<std::set<Role>> anonymous_roles;
+  // Whether other machines may connect without encryption.
+  bool insecure_listen = false;
   // Where the address is written once the server listens; empty for nowhere.
   std::string address_file;
   LogOptions log;

@@ -13,6 +13,7 @@
 #include "server/base/status_macros.h"
 #include "server/config.h"
 #include "server/decide_memory.h"
+#include "server/identity/identity_file.h"
 #include "server/load_models.h"
 #include "server/observe/log.h"
 #include "server/rpc/activation_service.h"
@@ -69,10 +70,26 @@ absl::StatusOr<std::unique_ptr<NamedTensors>> OpenTensors(
       tensors.status().code());
 }
 
+// Null where nobody can call by name.
+absl::StatusOr<std::unique_ptr<IdentityFile>> OpenIdentities(
+    const ServerConfig& config) {
+  if (config.tokens_path.empty()) return std::unique_ptr<IdentityFile>();
+  absl::StatusOr<std::unique_ptr<IdentityFile>> identities = IdentityFile::Open(
+      {.path = config.tokens_path, .on_change = [](const absl::Status& read) {
+         if (read.ok())
+           return Log(LogLevel::kInfo, "the tokens were read again");
+         Log(LogLevel::kError, "the tokens from before stay good",
+             {{log_field::kError, std::string(read.message())}});
+       }});
+  if (identities.ok()) return identities;
+  return InvalidField({.field = "--tokens",
+                       .problem = std::string(identities.status().message())},
+                      identities.status().code());
+}
+
 absl::Status Announce(const ServerConfig& config, const std::string& address) {
-  if (ReachableFromElsewhere(config.rpc.listen)) {
-    Log(LogLevel::kWarning,
-        "other machines can connect, without encryption or a password",
+  if (ReachableFromElsewhere(config.rpc.listen) && !config.rpc.tls.enabled()) {
+    Log(LogLevel::kWarning, "other machines can connect, without encryption",
         {{log_field::kAddress, address}});
   }
   if (!config.address_file.empty() &&
@@ -97,12 +114,19 @@ absl::Status Serve(ServerConfig config, StopSignal& stop_signal) {
   ASSIGN_OR_RETURN(Engine engine, StartEngine(config, clock));
   config.limits.plan.max_wave_bytes =
       engine.scheduler->memory().max_workspace_bytes;
+  ASSIGN_OR_RETURN(const std::unique_ptr<IdentityFile> identities,
+                   OpenIdentities(config));
+  const Authenticator authenticator(Identity{.roles = *config.anonymous_roles},
+                                    identities.get());
+  QuotaBook quotas(&clock);
   WorkerPool planning({.thread_count = 2});
   WorkerPool delivery({.thread_count = 2});
   StreamWatch watch({.clock = &clock});
   ActivationService service({.models = &engine.models,
                              .scheduler = engine.scheduler.get(),
                              .tensors = tensors.get(),
+                             .authenticator = &authenticator,
+                             .quotas = &quotas,
                              .planning = &planning,
                              .delivery = &delivery,
                              .watch = &watch,

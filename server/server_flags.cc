@@ -11,6 +11,7 @@
 #include "server/base/status_macros.h"
 #include "server/core_count.h"
 #include "server/flag_targets.h"
+#include "server/security_flags.h"
 
 namespace phitap {
 namespace {
@@ -137,7 +138,8 @@ void AddLimitFlags(ServerConfig& config, std::deque<Flag>& flags) {
   flags.push_back(
       {"--max-caller-requests",
        "N",
-       "Of these, one caller's (a caller is a connection); 0: half of them",
+       "Of these, one caller's (an identity, else a connection); 0: half of "
+       "them",
        {"0"},
        Into(config.schedule.queue.max_caller_requests, IntIn(0, kMaxCount))});
   flags.push_back(
@@ -269,6 +271,7 @@ void AddLogFlags(ServerConfig& config, std::deque<Flag>& flags) {
 std::deque<Flag> ServerFlags(ServerConfig& config) {
   std::deque<Flag> flags;
   AddServingFlags(config, flags);
+  AddSecurityFlags(config, flags);
   AddLimitFlags(config, flags);
   AddMemoryFlags(config, flags);
   AddLogFlags(config, flags);

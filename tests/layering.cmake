@@ -19,7 +19,7 @@ set(TABLE
   "| rpc | base, identity, spec, plan, schedule, tokenizer, tensors, observe | proto, grpc |"
   "| server | all | proto, grpc |"
   "| client/cpp | base | proto, grpc |"
-  "| client/cli | base, client/cpp | proto, grpc |")
+  "| client/cli | base, identity, client/cpp | proto, grpc |")
 
 # Other libraries (absl, spdlog, nlohmann, CLI, xxhash) may be included from anywhere.
 set(RULED_LIBRARIES torch grpc proto)

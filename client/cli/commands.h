@@ -18,6 +18,7 @@ void AddTraceCommand(CLI::App* app, Invocation* invocation);
 void AddSweepCommand(CLI::App* app, Invocation* invocation);
 void AddGenerateCommand(CLI::App* app, Invocation* invocation);
 void AddTensorsCommand(CLI::App* app, Invocation* invocation);
+void AddTokenCommand(CLI::App* app, Invocation* invocation);
 void AddCompletionCommand(CLI::App* app, Invocation* invocation);
 
 }  // namespace phitap::cli

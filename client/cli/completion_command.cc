@@ -52,9 +52,9 @@ _phitap_candidates() {
     -o | --out | --chat | --request) compgen -f -- "$word" ;;
     *)
       if [[ -z $command ]]; then
-        printf '%s\n' models hooks tokenize detokenize plan trace sweep generate tensors completion
+        printf '%s\n' models hooks tokenize detokenize plan trace sweep generate tensors token completion
       elif [[ $word == -* ]]; then
-        printf -- '--%s\n' server json timeout color help model prompt tokens chat run capture intervene positions token-ids heads features queries keys steps reduce lens lens-normed dtype runs read numerics attention longrope-cache isolate priority hide position-ids request max-tokens temperature top-k top-p seed stop-ids ignore-stop-ids force no-compare axes metric raw out values names printout prefix skip-special-tokens
+        printf -- '--%s\n' server token-file tls ca cert key server-name json timeout color help model prompt tokens chat run capture intervene positions token-ids heads features queries keys steps reduce lens lens-normed dtype runs read numerics attention longrope-cache isolate priority hide position-ids request max-tokens temperature top-k top-p seed stop-ids ignore-stop-ids force no-compare axes metric raw out values names printout prefix skip-special-tokens
       elif [[ $command == hooks ]]; then
         _phitap_ask models
       elif [[ $command == completion ]]; then
@@ -114,7 +114,7 @@ _phitap_models() {
 }
 _phitap() {
   _arguments \
-    '1:command:(models hooks tokenize detokenize plan trace sweep generate tensors completion)' \
+    '1:command:(models hooks tokenize detokenize plan trace sweep generate tensors token completion)' \
     '*'{-c,--capture}'[a value to read]:capture:_phitap_hooks' \
     '*'{-i,--intervene}'[a change to make]:intervention:_phitap_hooks' \
     '*'{-r,--run}'[a labelled prompt]:label=text:' \
@@ -181,7 +181,7 @@ function __phitap_models
   phitap models --names --timeout 2 2>/dev/null
 end
 complete -c phitap -f
-complete -c phitap -n __fish_use_subcommand -a 'models hooks tokenize detokenize plan trace sweep generate tensors completion'
+complete -c phitap -n __fish_use_subcommand -a 'models hooks tokenize detokenize plan trace sweep generate tensors token completion'
 complete -c phitap -s i -l intervene -x -a '(__phitap_hooks)' -d 'A change to make'
 complete -c phitap -s r -l run -x -d 'A labelled prompt'
 complete -c phitap -l request -r -F -d 'A whole request as JSON'

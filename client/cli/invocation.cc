@@ -55,18 +55,20 @@ void Invocation::PrintJsonLine(const Json& line) {
 }
 
 int Invocation::Run() {
-  if (work_ == nullptr) {
-    Print(text_);
-    return kExitOk;
+  if (offline_work_ != nullptr) {
+    const absl::Status status = offline_work_();
+    return status.ok() ? kExitOk : Fail(status, kExitUsage);
   }
-  absl::StatusOr<client::Client> client =
-      client::Client::Connect({.address = flags_.server});
+  const absl::StatusOr<client::ClientOptions> options =
+      ToClientOptions(flags_.connection);
+  if (!options.ok()) return Fail(options.status(), kExitUsage);
+  absl::StatusOr<client::Client> client = client::Client::Connect(*options);
   if (!client.ok()) {
     if (absl::IsInvalidArgument(client.status())) {
       return Fail(client.status(), kExitUsage);
     }
     const int exit_status = Fail(client.status(), kExitNoServer);
-    std::cerr << ConnectionAdvice(flags_.server);
+    std::cerr << ConnectionAdvice(flags_.connection.server);
     return exit_status;
   }
   const absl::Status status = work_(*client);

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "client/cli/connection_flags.h"
 #include "client/cli/terminal.h"
 #include "client/cpp/cancellation.h"
 #include "client/cpp/client.h"
@@ -19,7 +20,7 @@ namespace phitap::cli {
 using Json = nlohmann::ordered_json;
 
 struct GlobalFlags {
-  std::string server = "127.0.0.1:7777";
+  ConnectionFlags connection;
   // Of a call; 0 means none.
   double timeout_s = 0;
   bool json = false;
@@ -50,7 +51,14 @@ class Invocation {
   // Remembered until Run: the flags are not all read when a command is.
   void SetWork(Work work) { work_ = std::move(work); }
   // For commands that need no server.
-  void SetText(std::string text) { text_ = std::move(text); }
+  using OfflineWork = std::function<absl::Status()>;
+  void SetOfflineWork(OfflineWork work) { offline_work_ = std::move(work); }
+  void SetText(std::string text) {
+    SetOfflineWork([this, text = std::move(text)] {
+      Print(text);
+      return absl::OkStatus();
+    });
+  }
 
   // Connects, works, and says what went wrong. Returns the exit status.
   int Run();
@@ -61,7 +69,7 @@ class Invocation {
   client::Cancellation* const cancellation_;
   GlobalFlags flags_;
   Work work_;
-  std::string text_;
+  OfflineWork offline_work_;
   // A failure that comes after the document is not added to it.
   bool has_printed_json_ = false;
   bool prints_lines_ = false;

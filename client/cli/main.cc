@@ -6,6 +6,7 @@
 
 #include "CLI/CLI.hpp"
 #include "client/cli/commands.h"
+#include "client/cli/connection_flags.h"
 #include "client/cli/exit_status.h"
 #include "client/cli/interrupt.h"
 #include "client/cli/invocation.h"
@@ -27,10 +28,7 @@ constexpr char kFooter[] =
     "  phitap sweep --help";
 
 void AddGlobalFlags(CLI::App* app, GlobalFlags* flags) {
-  app->add_option("--server", flags->server, "HOST:PORT or unix:PATH")
-      ->envname("PHITAP_SERVER")
-      ->type_name("ADDRESS")
-      ->capture_default_str();
+  AddConnectionFlags(app, &flags->connection);
   app->add_option("--timeout", flags->timeout_s,
                   "Seconds that a call may take; default: the server's limit")
       ->type_name("SECONDS")
@@ -60,6 +58,7 @@ void AddCommands(CLI::App* app, Invocation* invocation) {
   AddSweepCommand(app, invocation);
   AddGenerateCommand(app, invocation);
   AddTensorsCommand(app, invocation);
+  AddTokenCommand(app, invocation);
   AddCompletionCommand(app, invocation);
 }
 

@@ -4,59 +4,17 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "client/cpp/response_stream.h"
 #include "client/cpp/response_wire.h"
-#include "grpcpp/create_channel.h"
-#include "grpcpp/security/credentials.h"
-#include "server/base/field_error.h"
 #include "server/base/status_macros.h"
 
 namespace phitap::client {
 namespace {
 
-// A window large enough to keep a fast link busy from the first byte on. The
-// estimate of the bandwidth-delay product that would size it otherwise starts
-// small and costs more time than it saves.
-constexpr int kWindowBytes = 8 << 20;
-// A chunk of a tensor fits into one frame.
-constexpr int kFrameBytes = 1 << 20;
-
 absl::Status FromGrpc(const grpc::Status& status) {
   return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
                       status.error_message());
-}
-
-absl::Status CheckAddress(absl::string_view address) {
-  if (absl::StartsWith(address, "unix:") && address.size() > 5) {
-    return absl::OkStatus();
-  }
-  const size_t colon = address.rfind(':');
-  int port = 0;
-  if (colon != absl::string_view::npos && colon > 0 &&
-      absl::SimpleAtoi(address.substr(colon + 1), &port) && port > 0 &&
-      port <= 65535) {
-    return absl::OkStatus();
-  }
-  return InvalidField(
-      {.field = "server",
-       .problem = absl::StrCat("`", address, "` is not an address"),
-       .valid = "HOST:PORT or unix:PATH"});
-}
-
-grpc::ChannelArguments ArgumentsOf() {
-  grpc::ChannelArguments arguments;
-  // The tensors decide how large an answer is, and the header announces it.
-  arguments.SetMaxReceiveMessageSize(-1);
-  arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
-  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
-  arguments.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kFrameBytes);
-  // The address names the server, not something that a proxy is to look for.
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  return arguments;
 }
 
 // Unlike Channel::WaitForConnected this does not sit out a refused connection.
@@ -154,13 +112,13 @@ Client::Client(std::shared_ptr<grpc::Channel> channel)
       stub_(v1::ActivationService::NewStub(channel_)) {}
 
 absl::StatusOr<Client> Client::Connect(const ClientOptions& options) {
-  RETURN_IF_ERROR(CheckAddress(options.address));
-  std::shared_ptr<grpc::Channel> channel = grpc::CreateCustomChannel(
-      options.address, grpc::InsecureChannelCredentials(), ArgumentsOf());
+  ASSIGN_OR_RETURN(std::shared_ptr<grpc::Channel> channel,
+                   OpenChannel(options));
   if (!WaitForConnection(channel.get(),
                          absl::Now() + options.connect_timeout)) {
-    return absl::UnavailableError(
-        absl::StrCat("no server answers at ", options.address));
+    return absl::UnavailableError(absl::StrCat(
+        "no server answers at ", options.address,
+        options.tls.has_value() ? ", or none that these files let in" : ""));
   }
   return Client(std::move(channel));
 }

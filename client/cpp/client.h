@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "client/cpp/cancellation.h"
+#include "client/cpp/channel.h"
 #include "client/cpp/tensor_upload.h"
 #include "client/cpp/trace.h"
 #include "client/cpp/trace_assembler.h"
@@ -22,13 +23,6 @@
 #include "phitap/v1/activation_service.grpc.pb.h"
 
 namespace phitap::client {
-
-struct ClientOptions {
-  // HOST:PORT, or unix:PATH.
-  std::string address = "127.0.0.1:7777";
-  // How long a connection may take to come about.
-  absl::Duration connect_timeout = absl::Seconds(5);
-};
 
 struct CallOptions {
   // Of the whole call; the server has a limit of its own.
@@ -76,7 +70,7 @@ struct TraceCallbacks {
 //                    trace.Find({.label = "logits"}));
 class Client {
  public:
-  // INVALID_ARGUMENT for a malformed address; UNAVAILABLE where nobody answers.
+  // The errors of OpenChannel; UNAVAILABLE where nobody answers.
   static absl::StatusOr<Client> Connect(const ClientOptions& options);
 
   absl::StatusOr<std::vector<v1::ModelSummary>> ListModels(

@@ -5,9 +5,11 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <set>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
 namespace phitap {
@@ -23,6 +25,8 @@ enum class Role {
 
 // "trace", "tensors", "admin".
 absl::string_view Name(Role role);
+// The role of that name.
+std::optional<Role> RoleOf(absl::string_view name);
 
 // What one identity may have at once, over all of its connections. Each bound
 // stands beside the server's own, and the smaller one counts.
@@ -47,6 +51,11 @@ struct Identity {
   std::set<Role> roles;
   Quotas quotas;
 };
+
+// PERMISSION_DENIED against `field` (empty for a whole call), with the role
+// that is missing.
+absl::Status CheckRole(const Identity& identity, Role role,
+                       absl::string_view field);
 
 }  // namespace phitap
 

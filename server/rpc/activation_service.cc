@@ -18,11 +18,18 @@
 namespace phitap {
 namespace {
 
-void LogCall(const char* method, const std::string& request_id,
-             const absl::Status& status) {
+struct EndedCall {
+  const char* method;
+  std::string request_id;
+  // Empty for one that has none.
+  std::string identity;
+};
+
+void LogEnd(const EndedCall& call, const absl::Status& status) {
   Log(status.ok() ? LogLevel::kDebug : LogLevel::kInfo, "call ended",
-      {{log_field::kRequest, request_id},
-       {log_field::kMethod, method},
+      {{log_field::kRequest, call.request_id},
+       {log_field::kIdentity, call.identity},
+       {log_field::kMethod, call.method},
        {log_field::kCode, absl::StatusCodeToString(status.code())},
        {log_field::kField, FieldOf(status)}});
 }
@@ -30,18 +37,26 @@ void LogCall(const char* method, const std::string& request_id,
 }  // namespace
 
 grpc::ServerUnaryReactor* ActivationService::Answer(
-    const char* method, grpc::CallbackServerContext& context,
-    std::function<absl::Status()> answer) {
+    const Call& call, std::function<absl::Status(const Caller&)> answer) {
+  grpc::CallbackServerContext& context = call.context;
   grpc::ServerUnaryReactor* reactor = context.DefaultReactor();
-  const std::string request_id = NewRequestId();
-  context.AddInitialMetadata(kRequestIdMetadata, request_id);
+  EndedCall ended = {.method = call.method, .request_id = NewRequestId()};
+  context.AddInitialMetadata(kRequestIdMetadata, ended.request_id);
+  // Here, not on the pool: whoever may not call takes nobody's place there.
+  const absl::StatusOr<Caller> caller =
+      parts_.authenticator->Admit(context, call.role);
+  if (caller.ok()) ended.identity = caller->identity->name;
   const auto finish = [=, &context](const absl::Status& status) {
-    LogCall(method, request_id, status);
+    LogEnd(ended, status);
     reactor->Finish(ToGrpc(status, context));
   };
   // The call's messages and context live until Finish.
-  const absl::Status posted = parts_.planning->TryPost(
-      [finish, answer = std::move(answer)] { finish(answer()); });
+  const absl::Status posted =
+      caller.ok() ? parts_.planning->TryPost(
+                        [finish, caller = *caller, answer = std::move(answer)] {
+                          finish(answer(caller));
+                        })
+                  : caller.status();
   if (!posted.ok()) finish(posted);
   return reactor;
 }
@@ -49,61 +64,71 @@ grpc::ServerUnaryReactor* ActivationService::Answer(
 grpc::ServerUnaryReactor* ActivationService::ListModels(
     grpc::CallbackServerContext* context, const v1::ListModelsRequest* request,
     v1::ListModelsResponse* response) {
-  return Answer("ListModels", *context, [=, this]() -> absl::Status {
-    RETURN_IF_ERROR(RefuseUnknown(*request, ""));
-    for (const ServedModel& model : parts_.models->all()) {
-      *response->add_models() = SummarizeModel(model);
-    }
-    return absl::OkStatus();
-  });
+  return Answer({"ListModels", Role::kTrace, *context},
+                [=, this](const Caller&) -> absl::Status {
+                  RETURN_IF_ERROR(RefuseUnknown(*request, ""));
+                  for (const ServedModel& model : parts_.models->all()) {
+                    *response->add_models() = SummarizeModel(model);
+                  }
+                  return absl::OkStatus();
+                });
 }
 
 grpc::ServerUnaryReactor* ActivationService::GetModel(
     grpc::CallbackServerContext* context, const v1::GetModelRequest* request,
     v1::GetModelResponse* response) {
-  return Answer("GetModel", *context, [=, this]() -> absl::Status {
-    RETURN_IF_ERROR(RefuseUnknown(*request, ""));
-    ASSIGN_OR_RETURN(const ServedModel* model,
-                     parts_.models->Find(request->model()));
-    *response->mutable_model() = DescribeModel(*model);
-    return absl::OkStatus();
-  });
+  return Answer({"GetModel", Role::kTrace, *context},
+                [=, this](const Caller&) -> absl::Status {
+                  RETURN_IF_ERROR(RefuseUnknown(*request, ""));
+                  ASSIGN_OR_RETURN(const ServedModel* model,
+                                   parts_.models->Find(request->model()));
+                  *response->mutable_model() = DescribeModel(*model);
+                  return absl::OkStatus();
+                });
 }
 
 grpc::ServerUnaryReactor* ActivationService::Tokenize(
     grpc::CallbackServerContext* context, const v1::TokenizeRequest* request,
     v1::TokenizeResponse* response) {
-  return Answer("Tokenize", *context, [=, this]() -> absl::Status {
-    RETURN_IF_ERROR(RefuseUnknown(*request, ""));
-    ASSIGN_OR_RETURN(const ServedModel* model,
-                     parts_.models->Find(request->model()));
-    ASSIGN_OR_RETURN(*response, phitap::Tokenize(*request, *model));
-    return absl::OkStatus();
-  });
+  return Answer({"Tokenize", Role::kTrace, *context},
+                [=, this](const Caller&) -> absl::Status {
+                  RETURN_IF_ERROR(RefuseUnknown(*request, ""));
+                  ASSIGN_OR_RETURN(const ServedModel* model,
+                                   parts_.models->Find(request->model()));
+                  ASSIGN_OR_RETURN(*response,
+                                   phitap::Tokenize(*request, *model));
+                  return absl::OkStatus();
+                });
 }
 
 grpc::ServerUnaryReactor* ActivationService::Detokenize(
     grpc::CallbackServerContext* context, const v1::DetokenizeRequest* request,
     v1::DetokenizeResponse* response) {
-  return Answer("Detokenize", *context, [=, this]() -> absl::Status {
-    RETURN_IF_ERROR(RefuseUnknown(*request, ""));
-    ASSIGN_OR_RETURN(const ServedModel* model,
-                     parts_.models->Find(request->model()));
-    ASSIGN_OR_RETURN(*response, phitap::Detokenize(*request, *model));
-    return absl::OkStatus();
-  });
+  return Answer({"Detokenize", Role::kTrace, *context},
+                [=, this](const Caller&) -> absl::Status {
+                  RETURN_IF_ERROR(RefuseUnknown(*request, ""));
+                  ASSIGN_OR_RETURN(const ServedModel* model,
+                                   parts_.models->Find(request->model()));
+                  ASSIGN_OR_RETURN(*response,
+                                   phitap::Detokenize(*request, *model));
+                  return absl::OkStatus();
+                });
 }
 
 grpc::ServerUnaryReactor* ActivationService::PlanTrace(
     grpc::CallbackServerContext* context, const v1::PlanTraceRequest* request,
     v1::PlanTraceResponse* response) {
-  return Answer("PlanTrace", *context, [=, this]() -> absl::Status {
-    ASSIGN_OR_RETURN(*response,
-                     PlanOnly(*request, {.models = *parts_.models,
-                                         .tensors = *parts_.tensors,
-                                         .limits = parts_.limits.plan}));
-    return absl::OkStatus();
-  });
+  return Answer(
+      {"PlanTrace", Role::kTrace, *context},
+      [=, this](const Caller& caller) -> absl::Status {
+        ASSIGN_OR_RETURN(
+            *response,
+            PlanOnly(*request, {.models = *parts_.models,
+                                .tensors = TensorsOf(caller, *parts_.tensors),
+                                .identity = *caller.identity,
+                                .limits = parts_.limits.plan}));
+        return absl::OkStatus();
+      });
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* ActivationService::Trace(
@@ -119,21 +144,25 @@ grpc::ServerReadReactor<v1::PutTensorRequest>* ActivationService::PutTensor(
 grpc::ServerUnaryReactor* ActivationService::ListTensors(
     grpc::CallbackServerContext* context, const v1::ListTensorsRequest* request,
     v1::ListTensorsResponse* response) {
-  return Answer("ListTensors", *context, [=, this]() -> absl::Status {
-    RETURN_IF_ERROR(RefuseUnknown(*request, ""));
-    *response = DescribeAll(*parts_.tensors, request->prefix());
-    return absl::OkStatus();
-  });
+  return Answer({"ListTensors", Role::kTensors, *context},
+                [=, this](const Caller& caller) -> absl::Status {
+                  RETURN_IF_ERROR(RefuseUnknown(*request, ""));
+                  *response = DescribeAll(TensorsOf(caller, *parts_.tensors),
+                                          request->prefix());
+                  return absl::OkStatus();
+                });
 }
 
 grpc::ServerUnaryReactor* ActivationService::DeleteTensor(
     grpc::CallbackServerContext* context,
     const v1::DeleteTensorRequest* request,
     v1::DeleteTensorResponse* /*response*/) {
-  return Answer("DeleteTensor", *context, [=, this]() -> absl::Status {
-    RETURN_IF_ERROR(RefuseUnknown(*request, ""));
-    return parts_.tensors->Delete(request->name(), "name");
-  });
+  return Answer({"DeleteTensor", Role::kTensors, *context},
+                [=, this](const Caller& caller) -> absl::Status {
+                  RETURN_IF_ERROR(RefuseUnknown(*request, ""));
+                  return TensorsOf(caller, *parts_.tensors)
+                      .Delete(request->name(), "name");
+                });
 }
 
 }  // namespace phitap

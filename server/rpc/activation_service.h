@@ -76,10 +76,16 @@ class ActivationService final : public CallbackActivationService {
       v1::DeleteTensorResponse* response) override;
 
  private:
-  // Runs `answer` on the planning pool and ends the call with what it returns.
-  grpc::ServerUnaryReactor* Answer(const char* method,
-                                   grpc::CallbackServerContext& context,
-                                   std::function<absl::Status()> answer);
+  // A call as its log line tells of it, and what it needs.
+  struct Call {
+    const char* method;
+    Role role;
+    grpc::CallbackServerContext& context;
+  };
+  // Runs `answer` on the planning pool, if the caller has the role, and ends
+  // the call with what it returns.
+  grpc::ServerUnaryReactor* Answer(
+      const Call& call, std::function<absl::Status(const Caller&)> answer);
 
   const ServiceParts parts_;
   // For the bytes of uploads under way.

@@ -9,7 +9,10 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "server/identity/identity.h"
+#include "server/identity/identity_file.h"
+#include "server/tensors/named_tensors.h"
 
 namespace phitap {
 
@@ -21,23 +24,35 @@ struct Caller {
   // caller: nothing tells its connections apart.
   std::string key;
   // Whose named tensors it sees. Never null.
-  std::shared_ptr<const Identity> identity;
+  std::shared_ptr<const Identity> identity = std::make_shared<Identity>();
 };
+
+// Of all that are kept, the caller's.
+OwnedTensors TensorsOf(const Caller& caller, NamedTensors& tensors);
 
 // Thread-safe. Outlives the calls.
 class Authenticator {
  public:
-  // Callers do not have to say who they are; all have the roles of `anonymous`.
-  explicit Authenticator(Identity anonymous);
+  // Callers that do not say who they are, are `anonymous`, which has no name.
+  // The others are in `identities`, which outlives this; null where nobody is.
+  explicit Authenticator(Identity anonymous,
+                         const IdentityFile* identities = nullptr);
 
-  // The caller, if it may do what `role` stands for. UNAUTHENTICATED where
-  // nobody knows it, PERMISSION_DENIED where it lacks the role: the message
-  // names the role and how to get in, never a secret.
+  // The caller, if it may do what `role` stands for: whoever sent a token
+  // (`authorization: Bearer TOKEN`), else whoever a client certificate names.
+  // UNAUTHENTICATED for a token that nobody has, and where nobody may call
+  // without saying who it is; PERMISSION_DENIED where the caller lacks the
+  // role. The message says how to get in, and never has a secret.
   absl::StatusOr<Caller> Admit(const grpc::CallbackServerContext& context,
                                Role role) const;
 
  private:
+  absl::StatusOr<Caller> Identify(
+      const grpc::CallbackServerContext& context) const;
+  absl::StatusOr<Caller> OfToken(absl::string_view authorization) const;
+
   const std::shared_ptr<const Identity> anonymous_;
+  const IdentityFile* const identities_;
 };
 
 }  // namespace phitap

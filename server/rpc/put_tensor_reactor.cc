@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "server/base/field_error.h"
+#include "server/base/status_macros.h"
 #include "server/observe/log.h"
 #include "server/rpc/grpc_status.h"
 #include "server/rpc/request_id.h"
@@ -14,24 +15,37 @@ PutTensorReactor* PutTensorReactor::Start(const ServiceParts& parts,
                                           grpc::CallbackServerContext& context,
                                           v1::PutTensorResponse& response) {
   std::shared_ptr<PutTensorReactor> reactor(
-      new PutTensorReactor(parts, std::move(budget), context, response));
+      new PutTensorReactor(parts, context, response));
   reactor->self_ = reactor;
   context.AddInitialMetadata(kRequestIdMetadata, reactor->request_id_);
   parts.watch->Add(reactor, reactor.get());
-  reactor->StartRead(&reactor->message_);
+  const absl::Status begun = reactor->Begin(std::move(budget));
+  if (!begun.ok()) reactor->End(begun);
   return reactor.get();
 }
 
 PutTensorReactor::PutTensorReactor(const ServiceParts& parts,
-                                   std::shared_ptr<ByteBudget> budget,
                                    grpc::CallbackServerContext& context,
                                    v1::PutTensorResponse& response)
     : parts_(parts),
       context_(context),
       response_(response),
       request_id_(NewRequestId()),
-      upload_({.tensors = parts.tensors, .budget = std::move(budget)}),
       last_read_(parts.clock->Now()) {}
+
+absl::Status PutTensorReactor::Begin(std::shared_ptr<ByteBudget> budget) {
+  ASSIGN_OR_RETURN(caller_,
+                   parts_.authenticator->Admit(context_, Role::kTensors));
+  upload_.emplace(
+      TensorUploadOptions{.tensors = TensorsOf(caller_, *parts_.tensors),
+                          .budget = std::move(budget)});
+  {
+    std::lock_guard lock(mutex_);
+    reading_ = true;
+  }
+  StartRead(&message_);
+  return absl::OkStatus();
+}
 
 void PutTensorReactor::OnReadDone(bool ok) {
   {
@@ -49,7 +63,7 @@ void PutTensorReactor::OnReadDone(bool ok) {
 }
 
 void PutTensorReactor::TakeMessage() {
-  const absl::Status status = upload_.Take(message_);
+  const absl::Status status = upload_->Take(message_);
   if (!status.ok()) return End(status);
   {
     std::lock_guard lock(mutex_);
@@ -64,7 +78,7 @@ void PutTensorReactor::TakeEnd() {
   if (context_.IsCancelled()) {
     return End(absl::CancelledError("the call was cancelled"));
   }
-  absl::StatusOr<v1::PutTensorResponse> response = upload_.Finish();
+  absl::StatusOr<v1::PutTensorResponse> response = upload_->Finish();
   if (response.ok()) response_ = *std::move(response);
   End(response.status());
 }
@@ -72,6 +86,7 @@ void PutTensorReactor::TakeEnd() {
 void PutTensorReactor::End(const absl::Status& status) {
   Log(status.ok() ? LogLevel::kDebug : LogLevel::kInfo, "call ended",
       {{log_field::kRequest, request_id_},
+       {log_field::kIdentity, caller_.identity->name},
        {log_field::kMethod, "PutTensor"},
        {log_field::kCode, absl::StatusCodeToString(status.code())},
        {log_field::kField, FieldOf(status)}});

@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -44,10 +45,11 @@ class PutTensorReactor final
 
  private:
   PutTensorReactor(const ServiceParts& parts,
-                   std::shared_ptr<ByteBudget> budget,
                    grpc::CallbackServerContext& context,
                    v1::PutTensorResponse& response);
 
+  // Admits the caller and asks for the first message.
+  absl::Status Begin(std::shared_ptr<ByteBudget> budget);
   // On the planning pool.
   void TakeMessage();
   void TakeEnd();
@@ -60,15 +62,17 @@ class PutTensorReactor final
   // gRPC writes it between StartRead and OnReadDone, TakeMessage reads it
   // between OnReadDone and StartRead.
   v1::PutTensorRequest message_;
-  // The pool's.
-  TensorUpload upload_;
+  // Set by Begin.
+  Caller caller_;
+  // The pool's, once Begin has made it.
+  std::optional<TensorUpload> upload_;
   // Whether a message has come: only gRPC's callbacks look.
   bool opened_ = false;
 
   std::mutex mutex_;  // Guards all below.
   // Until OnDone; context_ is not touched after that.
   std::shared_ptr<PutTensorReactor> self_;
-  bool reading_ = true;
+  bool reading_ = false;
   absl::Time last_read_;
 };
 

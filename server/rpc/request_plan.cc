@@ -18,16 +18,26 @@ namespace {
 // Against the capture that names it.
 absl::Status CheckKept(const v1::TraceRequest& request,
                        const PlannedTensor& tensor,
-                       const NamedTensors& tensors) {
+                       const PlanningParts& parts) {
   std::string field = "captures";
   for (int i = 0; i < request.captures_size(); ++i) {
     if (request.captures(i).tensor_name() != tensor.kept_as) continue;
     field = absl::StrCat("captures[", i, "].tensor_name");
   }
-  return tensors.CheckPut(tensor.kept_as, tensor.size_bytes, field);
+  RETURN_IF_ERROR(CheckRole(parts.identity, Role::kTensors, field));
+  return parts.tensors.CheckPut(tensor.kept_as, tensor.size_bytes, field);
 }
 
 }  // namespace
+
+int64_t CountTokens(const TracePlan& plan) {
+  int64_t tokens = 0;
+  for (const PlannedRun& run : plan.runs) {
+    tokens += static_cast<int64_t>(run.ids.size());
+    if (run.generation.has_value()) tokens += run.generation->max_tokens;
+  }
+  return tokens;
+}
 
 absl::StatusOr<RequestPlan> PlanRequest(const v1::TraceRequest& request,
                                         const PlanningParts& parts) {
@@ -50,7 +60,7 @@ absl::StatusOr<RequestPlan> PlanRequest(const v1::TraceRequest& request,
                                                   : WaveSharing::kAlone}));
   for (const PlannedTensor& tensor : plan->tensors) {
     if (tensor.kept_as.empty()) continue;
-    RETURN_IF_ERROR(CheckKept(request, tensor, parts.tensors));
+    RETURN_IF_ERROR(CheckKept(request, tensor, parts));
   }
   return RequestPlan{.model = model, .plan = std::move(plan)};
 }

@@ -9,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "phitap/v1/activation_service.pb.h"
 #include "phitap/v1/trace.pb.h"
+#include "server/identity/identity.h"
 #include "server/plan/limits.h"
 #include "server/plan/trace_plan.h"
 #include "server/rpc/served_models.h"
@@ -19,7 +20,9 @@ namespace phitap {
 // What planning looks things up in. All outlive the calls.
 struct PlanningParts {
   const ServedModels& models;
-  const NamedTensors& tensors;
+  // The caller's.
+  OwnedTensors tensors;
+  const Identity& identity;
   const Limits& limits;
 };
 
@@ -28,9 +31,13 @@ struct RequestPlan {
   std::shared_ptr<const TracePlan> plan;
 };
 
+// Tokens of all prompts, and those that runs may generate.
+int64_t CountTokens(const TracePlan& plan);
+
 // NOT_FOUND for an unknown model, INVALID_ARGUMENT for fields and values that
 // this server does not know, RESOURCE_EXHAUSTED for captures that do not fit
-// where they are to be kept, and the errors of PlanTrace.
+// where they are to be kept, PERMISSION_DENIED for such without the role
+// `tensors`, and the errors of PlanTrace.
 absl::StatusOr<RequestPlan> PlanRequest(const v1::TraceRequest& request,
                                         const PlanningParts& parts);
 

@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/base/field_error.h"
+#include "server/base/status_macros.h"
 
 namespace phitap {
 namespace {
@@ -19,6 +20,7 @@ constexpr int kKeepaliveMs = 60'000;
 constexpr int kKeepaliveTimeoutMs = 20'000;
 // Clients may ping this often, also between calls.
 constexpr int kMinPingIntervalMs = 10'000;
+constexpr int kMaxPingStrikes = 2;
 
 // Health and reflection are plugins of the process, not of a server.
 void RegisterPlugins() {
@@ -33,6 +35,8 @@ void SetLimits(const RpcServerOptions& options, grpc::ServerBuilder& builder) {
   builder.SetMaxReceiveMessageSize(options.max_request_bytes);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
                              options.max_calls_per_connection);
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE,
+                             options.max_metadata_bytes);
   // Two servers on one port would share its calls without a word.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   // Finds clients that are gone without a word.
@@ -43,6 +47,8 @@ void SetLimits(const RpcServerOptions& options, grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(
       GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
       kMinPingIntervalMs);
+  // Who pings more often loses the connection.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, kMaxPingStrikes);
 }
 
 // `listen` with the port that was taken.
@@ -56,10 +62,10 @@ std::string AddressOf(const std::string& listen, int port) {
 absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
     const RpcServerOptions& options, ActivationService& service) {
   RegisterPlugins();
+  ASSIGN_OR_RETURN(const auto credentials, ListeningCredentials(options.tls));
   grpc::ServerBuilder builder;
   int port = 0;
-  builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(),
-                           &port);
+  builder.AddListeningPort(options.listen, credentials, &port);
   SetLimits(options, builder);
   builder.RegisterService(&service);
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();

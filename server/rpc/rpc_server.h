@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/rpc/activation_service.h"
+#include "server/rpc/tls.h"
 
 namespace phitap {
 
@@ -21,13 +22,17 @@ struct RpcServerOptions {
   int max_request_bytes = 64 << 20;
   // Calls of one connection at once.
   int max_calls_per_connection = 1024;
+  // Headers of one call.
+  int max_metadata_bytes = 16 << 10;
+  TlsOptions tls;
 };
 
 // Thread-safe.
 class RpcServer {
  public:
   // Listens, with every service SERVING. `service` outlives the server.
-  // INVALID_ARGUMENT against `--listen` if it cannot.
+  // INVALID_ARGUMENT against `--listen` if it cannot, and the errors of
+  // ListeningCredentials.
   static absl::StatusOr<std::unique_ptr<RpcServer>> Start(
       const RpcServerOptions& options, ActivationService& service);
   // Stops at once.

@@ -5,6 +5,7 @@
 
 #include "absl/time/time.h"
 #include "server/base/clock.h"
+#include "server/identity/quota_book.h"
 #include "server/plan/limits.h"
 #include "server/rpc/authenticator.h"
 #include "server/rpc/served_models.h"
@@ -33,6 +34,8 @@ struct ServiceParts {
   NamedTensors* tensors = nullptr;
   // Who may call.
   const Authenticator* authenticator = nullptr;
+  // What those that call by name have under way.
+  QuotaBook* quotas = nullptr;
   // Parsing, tokenizing, planning, taking uploads.
   WorkerPool* planning = nullptr;
   // Hashing, encoding, writing.

@@ -29,7 +29,7 @@ v1::StoredTensor DescribeStored(const NamedTensor& tensor) {
   return stored;
 }
 
-v1::ListTensorsResponse DescribeAll(const NamedTensors& tensors,
+v1::ListTensorsResponse DescribeAll(const OwnedTensors& tensors,
                                     absl::string_view prefix) {
   v1::ListTensorsResponse response;
   for (const NamedTensor& tensor : tensors.List(prefix)) {

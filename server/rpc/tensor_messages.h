@@ -9,7 +9,7 @@
 namespace phitap {
 
 v1::StoredTensor DescribeStored(const NamedTensor& tensor);
-v1::ListTensorsResponse DescribeAll(const NamedTensors& tensors,
+v1::ListTensorsResponse DescribeAll(const OwnedTensors& tensors,
                                     absl::string_view prefix);
 
 }  // namespace phitap

@@ -73,7 +73,7 @@ absl::Status TensorUpload::Open(const v1::PutTensorHeader& header) {
   ASSIGN_OR_RETURN(const DType dtype, DtypeOf(header));
   ASSIGN_OR_RETURN(size_bytes_, SizeOf(header, dtype));
   RETURN_IF_ERROR(
-      options_.tensors->CheckPut(header.name(), size_bytes_, "header.name"));
+      options_.tensors.CheckPut(header.name(), size_bytes_, "header.name"));
   ASSIGN_OR_RETURN(reservation_, options_.budget->Reserve(size_bytes_));
   // Not cleared: pages that never come are never touched.
   buffer_.reset(new (std::nothrow) std::byte[size_bytes_]);
@@ -150,9 +150,9 @@ absl::StatusOr<v1::PutTensorResponse> TensorUpload::Finish() {
          .valid = "a header, then chunks with all of the tensor's bytes"});
   }
   RETURN_IF_ERROR(
-      options_.tensors->Put(name_, std::move(value_), "header.name"));
+      options_.tensors.Put(name_, std::move(value_), "header.name"));
   ASSIGN_OR_RETURN(const NamedTensor kept,
-                   options_.tensors->Get(name_, "header.name"));
+                   options_.tensors.Get(name_, "header.name"));
   v1::PutTensorResponse response;
   *response.mutable_tensor() = DescribeStored(kept);
   return response;

@@ -20,8 +20,8 @@
 namespace phitap {
 
 struct TensorUploadOptions {
-  // Where it goes. Outlives the upload.
-  NamedTensors* tensors = nullptr;
+  // Where it goes.
+  OwnedTensors tensors;
   // For the bytes of uploads under way: shared, for a task that drops the last
   // upload may outlive the service.
   std::shared_ptr<ByteBudget> budget;

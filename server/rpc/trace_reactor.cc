@@ -6,12 +6,11 @@
 #include <utility>
 
 #include "server/base/field_error.h"
+#include "server/base/retry_hint.h"
 #include "server/base/status_macros.h"
 #include "server/observe/log.h"
-#include "server/rpc/caller.h"
 #include "server/rpc/grpc_status.h"
 #include "server/rpc/request_id.h"
-#include "server/rpc/request_plan.h"
 #include "server/rpc/tensor_wire.h"
 
 namespace phitap {
@@ -34,8 +33,9 @@ absl::Time DeadlineOf(const grpc::CallbackServerContext& context,
   return std::min(absl::FromChrono(asked), now + parts.limits.max_deadline);
 }
 
-KeepTensor KeepIn(NamedTensors& tensors) {
-  return [&tensors](const PlannedTensor& planned, const HostTensor& value) {
+KeepTensor KeepIn(OwnedTensors tensors) {
+  return [tensors = std::move(tensors)](const PlannedTensor& planned,
+                                        const HostTensor& value) {
     // A copy: the value may be a part of something larger, which would live as
     // long and is not counted.
     return tensors.Put(planned.kept_as,
@@ -52,10 +52,8 @@ TraceReactor* TraceReactor::Start(const ServiceParts& parts,
   std::shared_ptr<TraceReactor> reactor(new TraceReactor(parts, context));
   reactor->self_ = reactor;
   context.AddInitialMetadata(kRequestIdMetadata, reactor->request_id_);
-  // Copying a ByteBuffer shares its bytes.
-  const absl::Status posted =
-      parts.planning->TryPost([reactor, request] { reactor->Plan(request); });
-  if (!posted.ok()) reactor->End(posted);
+  const absl::Status begun = reactor->Begin(request);
+  if (!begun.ok()) reactor->End(begun);
   return reactor.get();
 }
 
@@ -68,6 +66,23 @@ TraceReactor::TraceReactor(const ServiceParts& parts,
       deadline_(DeadlineOf(context, parts)),
       last_taken_(started_at_) {}
 
+absl::Status TraceReactor::Begin(const grpc::ByteBuffer& request) {
+  ASSIGN_OR_RETURN(caller_,
+                   parts_.authenticator->Admit(context_, Role::kTrace));
+  absl::StatusOr<QuotaBook::Place> place =
+      parts_.quotas->TakePlace(caller_.identity);
+  if (!place.ok()) {
+    return WithRetryHint(place.status(), parts_.scheduler->retry_hint());
+  }
+  {
+    std::lock_guard lock(mutex_);
+    place_ = *std::move(place);
+  }
+  // Copying a ByteBuffer shares its bytes.
+  return parts_.planning->TryPost(
+      [self = shared_from_this(), request] { self->Plan(request); });
+}
+
 void TraceReactor::Plan(const grpc::ByteBuffer& request) {
   absl::Status status = Accept(request);
   if (!status.ok()) return End(std::move(status));
@@ -76,22 +91,14 @@ void TraceReactor::Plan(const grpc::ByteBuffer& request) {
 
 absl::Status TraceReactor::Accept(const grpc::ByteBuffer& request) {
   ASSIGN_OR_RETURN(const v1::TraceRequest trace, DecodeRequest(request));
-  ASSIGN_OR_RETURN(const RequestPlan planned,
-                   PlanRequest(trace, {.models = *parts_.models,
-                                       .tensors = *parts_.tensors,
-                                       .limits = parts_.limits.plan}));
-  if (!Watch()) return absl::CancelledError("the call was cancelled");
   ASSIGN_OR_RETURN(
-      std::shared_ptr<ResultStream> stream,
-      parts_.scheduler->Submit({.plan = planned.plan,
-                                .caller = CallerOf(context_),
-                                .deadline = deadline_,
-                                .wake =
-                                    [weak = weak_from_this()] {
-                                      if (auto reactor = weak.lock())
-                                        reactor->Wake();
-                                    },
-                                .keep = KeepIn(*parts_.tensors)}));
+      const RequestPlan planned,
+      PlanRequest(trace, {.models = *parts_.models,
+                          .tensors = TensorsOf(caller_, *parts_.tensors),
+                          .identity = *caller_.identity,
+                          .limits = parts_.limits.plan}));
+  if (!Watch()) return absl::CancelledError("the call was cancelled");
+  ASSIGN_OR_RETURN(std::shared_ptr<ResultStream> stream, Submit(planned));
   std::lock_guard lock(mutex_);
   model_ = planned.model->name;
   messages_.emplace(TraceMessagesOptions{.request_id = request_id_,
@@ -101,6 +108,28 @@ absl::Status TraceReactor::Accept(const grpc::ByteBuffer& request) {
   stream_ = std::move(stream);
   if (cancelled_) stream_->Close();
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<ResultStream>> TraceReactor::Submit(
+    const RequestPlan& planned) {
+  {
+    std::lock_guard lock(mutex_);
+    RETURN_IF_ERROR(place_.TakeTokens(CountTokens(*planned.plan)));
+  }
+  absl::StatusOr<std::shared_ptr<ResultStream>> stream =
+      parts_.scheduler->Submit(
+          {.plan = planned.plan,
+           .caller = caller_.key,
+           .max_caller_bytes = caller_.identity->quotas.max_queued_bytes,
+           .deadline = deadline_,
+           .wake =
+               [weak = weak_from_this()] {
+                 if (auto reactor = weak.lock()) reactor->Wake();
+               },
+           .keep = KeepIn(TensorsOf(caller_, *parts_.tensors))});
+  std::lock_guard lock(mutex_);
+  if (!stream.ok()) place_.GiveBackTokens();
+  return stream;
 }
 
 bool TraceReactor::Watch() {
@@ -156,6 +185,7 @@ void TraceReactor::Step(std::unique_lock<std::mutex> lock) {
   if (cancelled_) end_ = absl::CancelledError("the call was cancelled");
   if (end_.has_value() && (!end_->ok() || ready_.empty())) {
     finishing_ = true;
+    place_ = {};
     ready_.clear();
     const absl::Status status = *end_;
     lock.unlock();
@@ -175,7 +205,8 @@ void TraceReactor::Step(std::unique_lock<std::mutex> lock) {
   if (last) {
     finishing_ = true;
     // Before the client knows that the request has ended: its next one must
-    // find the bytes free.
+    // find the place and the bytes free.
+    place_ = {};
     stream_->ReleaseBytes(std::numeric_limits<int64_t>::max());
   }
   lock.unlock();
@@ -241,6 +272,7 @@ void TraceReactor::LogEnd() const {
   const bool our_fault = status.code() == absl::StatusCode::kInternal;
   Log(our_fault ? LogLevel::kError : LogLevel::kInfo, "trace ended",
       {{log_field::kRequest, request_id_},
+       {log_field::kIdentity, caller_.identity->name},
        {log_field::kModel, model_},
        {log_field::kCode, absl::StatusCodeToString(status.code())},
        {log_field::kField, FieldOf(status)},

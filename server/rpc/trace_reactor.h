@@ -16,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "server/rpc/request_plan.h"
 #include "server/rpc/service_parts.h"
 #include "server/rpc/stream_watch.h"
 #include "server/rpc/trace_messages.h"
@@ -47,9 +48,14 @@ class TraceReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
  private:
   TraceReactor(const ServiceParts& parts, grpc::CallbackServerContext& context);
 
+  // Admits the caller; the rest is then done on the planning pool.
+  absl::Status Begin(const grpc::ByteBuffer& request);
+
   // On the planning pool.
   void Plan(const grpc::ByteBuffer& request);
   absl::Status Accept(const grpc::ByteBuffer& request);
+  absl::StatusOr<std::shared_ptr<ResultStream>> Submit(
+      const RequestPlan& planned);
   // Whether the call is still wanted; from then on it is watched.
   bool Watch();
   // Has messages made, as far ahead as they may be.
@@ -72,6 +78,8 @@ class TraceReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   const absl::Time started_at_;
   const absl::Time deadline_;
 
+  // Set by Begin.
+  Caller caller_;
   // Set by Accept before the first Wake, then used by MakeMessages alone.
   std::optional<TraceMessages> messages_;
 
@@ -79,6 +87,8 @@ class TraceReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   // Until OnDone; context_ is not touched after that.
   std::shared_ptr<TraceReactor> self_;
   std::shared_ptr<ResultStream> stream_;
+  // Until the call is about to end.
+  QuotaBook::Place place_;
   std::string model_;
   TraceTotals totals_;
   bool making_ = false;

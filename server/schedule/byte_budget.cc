@@ -53,37 +53,40 @@ ByteBudget::ByteBudget(ByteBudgetOptions options)
     : options_(WithDefaults(std::move(options))) {}
 
 absl::StatusOr<ByteBudget::Reservation> ByteBudget::Reserve(
-    int64_t bytes, const std::string& caller) {
+    int64_t bytes, const std::string& caller, int64_t caller_limit_bytes) {
   std::lock_guard lock(mutex_);
   const auto account = callers_bytes_.find(caller);
-  RETURN_IF_ERROR(
-      CheckRoom(bytes, account == callers_bytes_.end() ? 0 : account->second));
+  RETURN_IF_ERROR(CheckRoom(
+      bytes,
+      {.used_bytes = account == callers_bytes_.end() ? 0 : account->second,
+       .limit_bytes =
+           std::min(caller_limit_bytes, options_.caller_limit_bytes)}));
   reserved_bytes_ += bytes;
   if (bytes > 0) callers_bytes_[caller] += bytes;
   return Reservation(this, caller, bytes);
 }
 
-absl::Status ByteBudget::CheckRoom(int64_t bytes, int64_t callers_bytes) const {
+absl::Status ByteBudget::CheckRoom(int64_t bytes,
+                                   const CallersShare& share) const {
   const std::string needed =
       absl::StrCat("the request needs ", bytes, " bytes");
   const std::string kept =
       absl::StrCat(" that the server keeps for ", options_.purpose);
-  if (bytes > options_.caller_limit_bytes) {
+  if (bytes > share.limit_bytes) {
     return absl::ResourceExhaustedError(absl::StrCat(
-        needed, ", and one caller gets at most ", options_.caller_limit_bytes,
-        " of the ", options_.limit_bytes, kept, "; ask for less"));
+        needed, ", and one caller gets at most ", share.limit_bytes, " of the ",
+        options_.limit_bytes, kept, "; ask for less"));
   }
-  const int64_t free_bytes = options_.limit_bytes - reserved_bytes_;
-  if (bytes > free_bytes) {
-    return absl::UnavailableError(absl::StrCat(needed, ", and ", free_bytes,
-                                               " of the ", options_.limit_bytes,
-                                               kept, " are free"));
-  }
-  const int64_t callers_free = options_.caller_limit_bytes - callers_bytes;
-  if (bytes > callers_free) {
+  // How much others have is not the caller's to know.
+  if (bytes > options_.limit_bytes - reserved_bytes_) {
     return absl::UnavailableError(absl::StrCat(
-        needed, ", and ", callers_free, " of the ", options_.caller_limit_bytes,
-        kept, " of one caller are free"));
+        needed, ", which are not free of the ", options_.limit_bytes, kept));
+  }
+  const int64_t callers_free = share.limit_bytes - share.used_bytes;
+  if (bytes > callers_free) {
+    return absl::UnavailableError(
+        absl::StrCat(needed, ", and ", callers_free, " of the ",
+                     share.limit_bytes, kept, " of one caller are free"));
   }
   return absl::OkStatus();
 }

@@ -4,6 +4,7 @@
 #define PHITAP_SERVER_SCHEDULE_BYTE_BUDGET_H_
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <string>
@@ -52,15 +53,23 @@ class ByteBudget {
   ByteBudget(const ByteBudget&) = delete;
   ByteBudget& operator=(const ByteBudget&) = delete;
 
-  // Both say what is needed and what there is. RESOURCE_EXHAUSTED if `bytes`
-  // can never fit; UNAVAILABLE if they do not fit beside what is reserved.
-  absl::StatusOr<Reservation> Reserve(int64_t bytes,
-                                      const std::string& caller = "");
+  // Of a caller with a bound of its own the smaller one counts. Both errors say
+  // what is needed and what there is, but not how much others have.
+  // RESOURCE_EXHAUSTED if `bytes` can never fit; UNAVAILABLE if they do not fit
+  // beside what is reserved.
+  absl::StatusOr<Reservation> Reserve(
+      int64_t bytes, const std::string& caller = "",
+      int64_t caller_limit_bytes = std::numeric_limits<int64_t>::max());
   int64_t reserved_bytes() const;
 
  private:
+  struct CallersShare {
+    int64_t used_bytes = 0;
+    int64_t limit_bytes = 0;
+  };
+
   // With mutex_ held.
-  absl::Status CheckRoom(int64_t bytes, int64_t callers_bytes) const;
+  absl::Status CheckRoom(int64_t bytes, const CallersShare& share) const;
   void GiveBack(int64_t bytes, const std::string& caller);
 
   const ByteBudgetOptions options_;

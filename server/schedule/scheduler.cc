@@ -101,9 +101,10 @@ absl::StatusOr<std::shared_ptr<AcceptedTrace>> Scheduler::Admit(
     Submission submission) {
   const TracePlan& plan = *submission.plan;
   RETURN_IF_ERROR(CheckWorkspace(plan, memory_.max_workspace_bytes));
-  ASSIGN_OR_RETURN(ByteBudget::Reservation reservation,
-                   budget_->Reserve(plan.storage_bytes + plan.working_bytes,
-                                    submission.caller));
+  ASSIGN_OR_RETURN(
+      ByteBudget::Reservation reservation,
+      budget_->Reserve(plan.storage_bytes + plan.working_bytes,
+                       submission.caller, submission.max_caller_bytes));
   auto trace = std::make_shared<AcceptedTrace>(submission.plan);
   if (!trace->groups.has_ready()) {
     return absl::InternalError("the plan has no group to begin with");

@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -57,6 +58,8 @@ struct Submission {
   // Who asks: the bytes and turns of one caller are counted together, and only
   // requests of one caller share what they have in common.
   std::string caller;
+  // Of the caller, beside the server's own bound for one: the smaller counts.
+  int64_t max_caller_bytes = std::numeric_limits<int64_t>::max();
   absl::Time deadline = absl::InfiniteFuture();
   // See ResultStreamOptions.
   std::function<void()> wake;
@@ -85,6 +88,8 @@ class Scheduler {
   // StopAccepting, then blocks until every accepted request has been computed.
   void Drain();
 
+  // How soon what does not fit now may.
+  absl::Duration retry_hint() const { return pace_.hint(); }
   int queued_requests() const;
   int64_t undelivered_bytes() const { return budget_->reserved_bytes(); }
   const MemoryLimits& memory() const { return memory_; }

@@ -16,7 +16,9 @@
 namespace phitap {
 
 // Locked for this process while it is open. A file there is complete or not
-// there: it is written under a name of its own first. Thread-compatible.
+// there: it is written under a name of its own first. Tensors of an owner with
+// a name are in `owners/NAME`, the others' in the folder itself; nobody but the
+// server's user can read either. Thread-compatible.
 class StateFolder {
  public:
   // Makes the folder where it is missing and removes what an interrupted write
@@ -32,13 +34,17 @@ class StateFolder {
   // Once it returns OK, the tensor is on the disk in place of the one before.
   absl::Status Write(const NamedTensor& tensor) const;
   // No error where there is no such file.
-  absl::Status Remove(absl::string_view tensor_name) const;
+  absl::Status Remove(absl::string_view owner_name,
+                      absl::string_view tensor_name) const;
 
  private:
   StateFolder(std::string path, int lock_file)
       : path_(std::move(path)), lock_file_(lock_file) {}
   std::string PathOf(absl::string_view file_name) const;
-  absl::Status Sync() const;
+  // Never outside the folder: INVALID_ARGUMENT for what is no owner's name.
+  absl::StatusOr<std::string> FolderOf(absl::string_view owner_name) const;
+  // The names of the owners that have a folder, in order.
+  absl::StatusOr<std::vector<std::string>> OwnerNames() const;
 
   const std::string path_;
   const int lock_file_;

@@ -188,7 +188,7 @@ std::string TensorFileName(absl::string_view tensor_name) {
 absl::Status WriteTensorFile(const std::string& path,
                              const NamedTensor& tensor) {
   const int file =
-      open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+      open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (file < 0) return SystemError(path, errno);
   const auto closer = absl::MakeCleanup([file] { close(file); });
   const std::string header = HeaderOf(tensor);

@@ -186,7 +186,8 @@ TEST_F(LifecycleTest, LogsJsonWithoutWhatWasAsked) {
 }
 
 TEST_F(LifecycleTest, WarnsWhenOtherMachinesCanConnect) {
-  ServerProcess server({Model(), "--listen", "0.0.0.0:0"});
+  ServerProcess server(
+      {Model(), "--listen", "0.0.0.0:0", "--insecure-listen", "on"});
   ASSERT_NE(server.AwaitAddress(), "");
   EXPECT_THAT(server.Output(), HasSubstr("warning other machines"));
 }

@@ -7,6 +7,7 @@
 #include <grpcpp/security/credentials.h>
 
 #include <memory>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -53,6 +54,10 @@ struct PuppetServerOptions {
   int max_waiting_calls = 100;
   // Of the tensors that are kept.
   int64_t max_tensor_bytes = 1 << 20;
+  // Of callers that do not say who they are.
+  std::set<Role> anonymous_roles = {Role::kTrace, Role::kTensors};
+  // Of those who call by name; empty for nobody. Read again by identities().
+  std::string tokens_path;
 };
 
 // Streams are checked only by watch().CheckAll(). The destructor lets waves run
@@ -62,6 +67,8 @@ class PuppetServer {
   explicit PuppetServer(PuppetServerOptions options = {})
       : tensors_(*NamedTensors::Open(
             {.max_bytes = options.max_tensor_bytes, .clock = &clock_})),
+        identities_(OpenIdentities(options.tokens_path)),
+        authenticator_({.roles = options.anonymous_roles}, identities_.get()),
         planning_({.max_waiting = options.max_waiting_calls}) {
     options.schedule.clock = &clock_;
     scheduler_ = *Scheduler::Start(options.schedule, [this] {
@@ -73,6 +80,8 @@ class PuppetServer {
         ServiceParts{.models = &models_,
                      .scheduler = scheduler_.get(),
                      .tensors = tensors_.get(),
+                     .authenticator = &authenticator_,
+                     .quotas = &quotas_,
                      .planning = &planning_,
                      .delivery = &delivery_,
                      .watch = &watch_,
@@ -91,18 +100,33 @@ class PuppetServer {
   ManualClock& clock() { return clock_; }
   WaveStage& stage() { return stage_; }
   Scheduler& scheduler() { return *scheduler_; }
-  NamedTensors& tensors() { return *tensors_; }
+  // Those of callers that do not say who they are.
+  OwnedTensors tensors() { return tensors_->Of({}); }
   StreamWatch& watch() { return watch_; }
+  IdentityFile& identities() { return *identities_; }
   RpcServer& rpc() { return *rpc_; }
   v1::ActivationService::Stub& stub() { return *stub_; }
   std::shared_ptr<grpc::Channel> channel() { return channel_; }
 
  private:
+  static std::unique_ptr<IdentityFile> OpenIdentities(const std::string& path) {
+    if (path.empty()) return nullptr;
+    absl::StatusOr<std::unique_ptr<IdentityFile>> identities =
+        IdentityFile::Open({.path = path, .period = absl::InfiniteDuration()});
+    if (!identities.ok()) {
+      throw std::runtime_error(identities.status().ToString());
+    }
+    return *std::move(identities);
+  }
+
   ManualClock clock_;
   WaveStage stage_;
   ServedModels models_{PuppetModels()};
   std::unique_ptr<NamedTensors> tensors_;
   std::unique_ptr<Scheduler> scheduler_;
+  std::unique_ptr<IdentityFile> identities_;
+  Authenticator authenticator_;
+  QuotaBook quotas_{&clock_};
   WorkerPool planning_;
   WorkerPool delivery_{{}};
   StreamWatch watch_{{.clock = &clock_, .period = absl::InfiniteDuration()}};

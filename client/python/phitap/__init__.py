@@ -12,6 +12,7 @@ plain Python in phitap.recording (client.model(name).trace()).
 
 from phitap import edits, metrics, values
 from phitap.client import Client
+from phitap.connection import ConnectionRefused, Tls
 from phitap.edits import Dictionary, Intervention
 from phitap.errors import (
     ChecksumError,
@@ -43,8 +44,8 @@ from phitap.values import MeanOfRuns, RunValue, Value
 __version__ = "0.1.0"
 
 __all__ = [
-    "Arrived", "Capture", "ChecksumError", "Client", "ConnectionFailed", "Dictionary", "Generation", "Gradient", "Header",
+    "Arrived", "Capture", "ChecksumError", "Client", "ConnectionFailed", "ConnectionRefused", "Dictionary", "Generation", "Gradient", "Header",
     "IncompleteTraceError", "Intervention", "MeanOfRuns", "Metric", "Options", "PhitapError", "Prompt", "RecordingError", "Reduction",
-    "RequestError", "Run", "RunError", "RunValue", "Selection", "Summary", "Sweep", "TensorSpec", "Token", "Trace", "TracePlan", "Value",
+    "RequestError", "Run", "RunError", "RunValue", "Selection", "Summary", "Sweep", "TensorSpec", "Tls", "Token", "Trace", "TracePlan", "Value",
     "edits", "logit_lens", "mean_over_positions", "metrics", "norm", "top_k", "trace_message", "values",
 ]

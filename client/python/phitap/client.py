@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 import grpc
 
 from phitap import tensors
+from phitap.connection import Tls, open_channel
 from phitap.errors import ConnectionFailed, RequestError
 from phitap.metrics import Gradient, Sweep
 from phitap.request import Capture, Generation, Options, build, chat_message, run_prompts, trace_message
@@ -24,15 +25,6 @@ if TYPE_CHECKING:
 
 Captures = Union[str, Capture, Iterable[Union[str, Capture]]]
 
-_CHANNEL_OPTIONS = [
-    ("grpc.max_receive_message_length", -1),
-    ("grpc.max_send_message_length", -1),
-    ("grpc.http2.lookahead_bytes", 16 << 20),
-    ("grpc.http2.max_frame_size", 4 << 20),
-    ("grpc.use_local_subchannel_pool", 1),  # a connection of its own: to the server it is who asks
-]
-
-
 #: Fields of a request that come from one line of the caller's program.
 _FIELDS = re.compile(r"runs\[\d+\]\.interventions\[\d+\]|program\.nodes\[\d+\]|captures\[\d+\]")
 
@@ -40,18 +32,16 @@ _FIELDS = re.compile(r"runs\[\d+\]\.interventions\[\d+\]|program\.nodes\[\d+\]|c
 class Client:
     """A connection to a phitap server. Thread-safe.
 
-    address: HOST:PORT or unix:PATH. credentials: for TLS, e.g. grpc.ssl_channel_credentials(...); default none.
+    address: HOST:PORT or unix:PATH. token: says who calls; default: the environment's PHITAP_TOKEN, "" for none. It is not sent to
+    another machine without encryption. tls: see Tls; or credentials, as gRPC makes them. Default: not encrypted.
     timeout: seconds that a call may take, unless it says otherwise; default no limit of the client's own.
     """
 
-    def __init__(self, address: str = "127.0.0.1:7777", *, credentials: Optional[grpc.ChannelCredentials] = None,
-                 timeout: Optional[float] = None):
+    def __init__(self, address: str = "127.0.0.1:7777", *, token: Optional[str] = None, tls: Optional[Tls] = None,
+                 credentials: Optional[grpc.ChannelCredentials] = None, timeout: Optional[float] = None):
         self.address = address
         self._timeout = timeout
-        if credentials is None:
-            self._channel = grpc.insecure_channel(address, options=_CHANNEL_OPTIONS)
-        else:
-            self._channel = grpc.secure_channel(address, credentials, options=_CHANNEL_OPTIONS)
+        self._channel = open_channel(address, token, tls, credentials)
         self._stub = activation_service_pb2_grpc.ActivationServiceStub(self._channel)
 
     def __enter__(self) -> "Client":

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -243,6 +244,21 @@ INSTANTIATE_TEST_SUITE_P(
         {"DurationNegative",
          {"--model", "a=/x", "--max-deadline=-1s"},
          "--max-deadline: \"-1s\""},
+        {"OthersWithoutTls",
+         {"--model", "a=/x", "--listen", "0.0.0.0:7777"},
+         "--listen: 0.0.0.0:7777 can be reached from other machines"},
+        {"KeyWithoutCertificate",
+         {"--model", "a=/x", "--tls-key", "k"},
+         "--tls-cert: none given"},
+        {"CertificateWithoutKey",
+         {"--model", "a=/x", "--tls-cert", "c"},
+         "--tls-key: none given"},
+        {"ClientsWithoutTls",
+         {"--model", "a=/x", "--tls-client-ca", "c"},
+         "--tls-client-ca: clients show certificates on encrypted"},
+        {"Role",
+         {"--model", "a=/x", "--anonymous-roles", "trace,root"},
+         "--anonymous-roles: \"trace,root\"; valid: none, or some of trace"},
         {"Misspelt",
          {"--model", "a=/x", "--treads", "2"},
          "--treads: no such flag; valid: --threads"},
@@ -252,6 +268,34 @@ INSTANTIATE_TEST_SUITE_P(
          "/no/such/file.toml"},
     }),
     [](const auto& info) { return info.param.name; });
+
+TEST(ServerConfig, LetsNobodyInWithoutANameWhereNamesAreKnown) {
+  const auto roles = [](std::vector<const char*> more) {
+    more.insert(more.begin(), "--model=a=/x");
+    return *Read(more).config->anonymous_roles;
+  };
+  EXPECT_EQ(roles({}), (std::set<Role>{Role::kTrace, Role::kTensors}));
+  EXPECT_EQ(roles({"--tokens", "t"}), std::set<Role>());
+  EXPECT_EQ(roles({"--tokens", "t", "--anonymous-roles", "trace"}),
+            std::set<Role>{Role::kTrace});
+  EXPECT_EQ(roles({"--anonymous-roles", "none"}), std::set<Role>());
+}
+
+TEST(ServerConfig, ListensToOtherMachinesWithTlsOrWhenToldTo) {
+  const ConfigOutcome encrypted = Read({"--model=a=/x", "--listen", "0.0.0.0:1",
+                                        "--tls-cert", "c", "--tls-key", "k"});
+  ASSERT_TRUE(encrypted.config.has_value()) << encrypted.text;
+  EXPECT_EQ(encrypted.config->rpc.tls.client_certificates,
+            ClientCertificates::kNone);
+  EXPECT_TRUE(
+      Read({"--model=a=/x", "--listen", "0.0.0.0:1", "--insecure-listen", "on"})
+          .config.has_value());
+  const ConfigOutcome mutual = Read({"--model=a=/x", "--tls-cert", "c",
+                                     "--tls-key", "k", "--tls-client-ca", "a"});
+  ASSERT_TRUE(mutual.config.has_value()) << mutual.text;
+  EXPECT_EQ(mutual.config->rpc.tls.client_certificates,
+            ClientCertificates::kRequire);
+}
 
 TEST(ReachableFromElsewhere, TellsLoopbackFromOtherAddresses) {
   EXPECT_FALSE(ReachableFromElsewhere("127.0.0.1:0"));

@@ -43,7 +43,7 @@ class TensorUploadTest : public ::testing::Test {
  protected:
   // What the messages come to, in the order of a call.
   absl::StatusOr<v1::PutTensorResponse> Send(const Messages& messages) {
-    TensorUpload upload({.tensors = tensors_.get(), .budget = budget_});
+    TensorUpload upload({.tensors = tensors_->Of({}), .budget = budget_});
     for (const v1::PutTensorRequest& message : messages) {
       const absl::Status status = upload.Take(message);
       if (!status.ok()) return status;
@@ -68,7 +68,7 @@ TEST_F(TensorUploadTest, KeepsATensorOnceItIsComplete) {
   EXPECT_FALSE(response->tensor().persistent());
   EXPECT_EQ(absl::FromUnixSeconds(response->tensor().create_time().seconds()),
             clock_.Now());
-  const absl::StatusOr<HostTensor> kept = tensors_->Find("sae/W", "");
+  const absl::StatusOr<HostTensor> kept = tensors_->Of({}).Find("sae/W", "");
   ASSERT_THAT(kept, IsOk());
   for (int i = 0; i < 24; ++i) EXPECT_EQ(int(kept->bytes[i]), i);
   EXPECT_EQ(budget_->reserved_bytes(), 0);
@@ -86,7 +86,7 @@ TEST_F(TensorUploadTest, KeepsAScalar) {
 
 TEST_F(TensorUploadTest, HoldsTheBytesOfUploadsUnderWay) {
   const Messages messages = Upload();
-  TensorUpload upload({.tensors = tensors_.get(), .budget = budget_});
+  TensorUpload upload({.tensors = tensors_->Of({}), .budget = budget_});
   ASSERT_THAT(upload.Take(messages[0]), IsOk());
   EXPECT_EQ(budget_->reserved_bytes(), 24);
   Messages larger = Upload();
@@ -99,7 +99,7 @@ TEST_F(TensorUploadTest, HoldsTheBytesOfUploadsUnderWay) {
 TEST_F(TensorUploadTest, RefusesBeforeTheBytesComeWhatWouldNotFit) {
   Messages messages = Upload();
   messages[0].mutable_header()->set_shape(0, 1000);
-  TensorUpload upload({.tensors = tensors_.get(), .budget = budget_});
+  TensorUpload upload({.tensors = tensors_->Of({}), .budget = budget_});
   const absl::Status status = upload.Take(messages[0]);
   EXPECT_THAT(status, StatusIs(Code::kResourceExhausted,
                                AllOf(HasSubstr("12000"), HasSubstr("1000"))));
@@ -111,7 +111,7 @@ TEST_F(TensorUploadTest, KeepsWhatWasThereWhereAnUploadFails) {
   Messages messages = Upload();
   messages[2].mutable_chunk()->set_xxh3(1);
   EXPECT_THAT(Send(messages), ::testing::Not(IsOk()));
-  EXPECT_THAT(tensors_->Find("sae/W", ""), IsOk());
+  EXPECT_THAT(tensors_->Of({}).Find("sae/W", ""), IsOk());
 }
 
 struct WrongUpload {

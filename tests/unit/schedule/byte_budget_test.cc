@@ -25,15 +25,16 @@ TEST(ByteBudget, SplitsAReservation) {
   EXPECT_EQ(budget.reserved_bytes(), 25);
 }
 
-TEST(ByteBudget, SaysWhatIsNeededAndWhatIsFreeNow) {
+TEST(ByteBudget, SaysWhatIsNeededAndNotWhatOthersHave) {
   ByteBudget budget({.limit_bytes = 100, .purpose = "answers"});
   absl::StatusOr<ByteBudget::Reservation> first = budget.Reserve(60, "x");
   ASSERT_TRUE(first.ok());
   const absl::Status status = budget.Reserve(50, "y").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(MessageOf(status),
-            "the request needs 50 bytes, and 40 of the 100 that the server "
-            "keeps for answers are free");
+  EXPECT_EQ(
+      MessageOf(status),
+      "the request needs 50 bytes, which are not free of the 100 that the "
+      "server keeps for answers");
   first->Release(60);
   EXPECT_TRUE(budget.Reserve(50, "y").ok());
 }
@@ -59,6 +60,22 @@ TEST(ByteBudget, KeepsRoomThatOneCallerCannotTakeFromTheOthers) {
   EXPECT_TRUE(budget.Reserve(60, "y").ok());
   first.reset();
   EXPECT_TRUE(budget.Reserve(60, "x").ok());
+}
+
+TEST(ByteBudget, GivesACallerWithABoundOfItsOwnNoMore) {
+  ByteBudget budget(
+      {.limit_bytes = 100, .caller_limit_bytes = 60, .purpose = "answers"});
+  EXPECT_EQ(budget.Reserve(31, "x", 30).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  const absl::StatusOr<ByteBudget::Reservation> first =
+      budget.Reserve(20, "x", 30);
+  ASSERT_TRUE(first.ok());
+  const absl::Status status = budget.Reserve(20, "x", 30).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(MessageOf(status), HasSubstr("10 of the 30"));
+  // The server's own bound is the smaller one.
+  EXPECT_EQ(budget.Reserve(61, "y", 90).status().code(),
+            absl::StatusCode::kResourceExhausted);
 }
 
 TEST(ByteBudget, CountsWhatWasSplitOffForItsCaller) {

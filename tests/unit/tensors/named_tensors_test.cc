@@ -50,7 +50,7 @@ class NamedTensorsTest : public ::testing::Test {
 
   std::vector<std::string> Names(absl::string_view prefix = "") {
     std::vector<std::string> names;
-    for (const NamedTensor& tensor : tensors_->List(prefix)) {
+    for (const NamedTensor& tensor : tensors_->Of({}).List(prefix)) {
       names.push_back(tensor.name);
     }
     return names;
@@ -72,13 +72,13 @@ class NamedTensorsTest : public ::testing::Test {
 
 TEST_F(NamedTensorsTest, GivesBackWhatWasPut) {
   ASSERT_THAT(Open(), IsOk());
-  ASSERT_THAT(tensors_->Put("a", Floats(3, 5), "name"), IsOk());
-  const absl::StatusOr<HostTensor> found = tensors_->Find("a", "name");
+  ASSERT_THAT(tensors_->Of({}).Put("a", Floats(3, 5), "name"), IsOk());
+  const absl::StatusOr<HostTensor> found = tensors_->Of({}).Find("a", "name");
   ASSERT_THAT(found, IsOk());
   EXPECT_EQ(found->bytes, Floats(3, 5).bytes);
   EXPECT_EQ(found->shape, std::vector<int64_t>{3});
   EXPECT_EQ(tensors_->used_bytes(), 12);
-  const absl::StatusOr<NamedTensor> got = tensors_->Get("a", "name");
+  const absl::StatusOr<NamedTensor> got = tensors_->Of({}).Get("a", "name");
   ASSERT_THAT(got, IsOk());
   EXPECT_EQ(got->create_time, clock_.Now());
   EXPECT_FALSE(got->persistent);
@@ -86,20 +86,21 @@ TEST_F(NamedTensorsTest, GivesBackWhatWasPut) {
 
 TEST_F(NamedTensorsTest, ReplacesAndLetsTheOldOneLiveOnWhereItIsUsed) {
   ASSERT_THAT(Open(), IsOk());
-  ASSERT_THAT(tensors_->Put("a", Floats(3, 5), "name"), IsOk());
-  const absl::StatusOr<HostTensor> old = tensors_->Find("a", "name");
-  ASSERT_THAT(tensors_->Put("a", Floats(2, 6), "name"), IsOk());
+  ASSERT_THAT(tensors_->Of({}).Put("a", Floats(3, 5), "name"), IsOk());
+  const absl::StatusOr<HostTensor> old = tensors_->Of({}).Find("a", "name");
+  ASSERT_THAT(tensors_->Of({}).Put("a", Floats(2, 6), "name"), IsOk());
   EXPECT_EQ(tensors_->used_bytes(), 8);
   EXPECT_EQ(old->bytes, Floats(3, 5).bytes);
-  EXPECT_EQ(tensors_->Find("a", "name")->bytes, Floats(2, 6).bytes);
+  EXPECT_EQ(tensors_->Of({}).Find("a", "name")->bytes, Floats(2, 6).bytes);
 }
 
 TEST_F(NamedTensorsTest, OffersTheNearestNames) {
   ASSERT_THAT(Open(), IsOk());
-  EXPECT_THAT(tensors_->Find("a", "x"),
+  EXPECT_THAT(tensors_->Of({}).Find("a", "x"),
               StatusIs(Code::kNotFound, HasSubstr("none is")));
-  ASSERT_THAT(tensors_->Put("means/layer_2", Floats(1), ""), IsOk());
-  const absl::Status status = tensors_->Find("means/layr_2", "x.y").status();
+  ASSERT_THAT(tensors_->Of({}).Put("means/layer_2", Floats(1), ""), IsOk());
+  const absl::Status status =
+      tensors_->Of({}).Find("means/layr_2", "x.y").status();
   EXPECT_THAT(status,
               StatusIs(Code::kNotFound, AllOf(HasSubstr("\"means/layr_2\""),
                                               HasSubstr("means/layer_2"))));
@@ -109,7 +110,7 @@ TEST_F(NamedTensorsTest, OffersTheNearestNames) {
 TEST_F(NamedTensorsTest, ListsByNameWhatBeginsSo) {
   ASSERT_THAT(Open(), IsOk());
   for (const char* name : {"sae/b", "sae/a", "saf", "sae", "x"}) {
-    ASSERT_THAT(tensors_->Put(name, Floats(1), ""), IsOk());
+    ASSERT_THAT(tensors_->Of({}).Put(name, Floats(1), ""), IsOk());
   }
   EXPECT_THAT(Names(), ElementsAre("sae", "sae/a", "sae/b", "saf", "x"));
   EXPECT_THAT(Names("sae/"), ElementsAre("sae/a", "sae/b"));
@@ -118,12 +119,12 @@ TEST_F(NamedTensorsTest, ListsByNameWhatBeginsSo) {
 
 TEST_F(NamedTensorsTest, ForgetsWhatIsDeleted) {
   ASSERT_THAT(Open(), IsOk());
-  ASSERT_THAT(tensors_->Put("a", Floats(3), ""), IsOk());
-  const absl::StatusOr<HostTensor> used = tensors_->Find("a", "");
-  ASSERT_THAT(tensors_->Delete("a", ""), IsOk());
+  ASSERT_THAT(tensors_->Of({}).Put("a", Floats(3), ""), IsOk());
+  const absl::StatusOr<HostTensor> used = tensors_->Of({}).Find("a", "");
+  ASSERT_THAT(tensors_->Of({}).Delete("a", ""), IsOk());
   EXPECT_EQ(tensors_->used_bytes(), 0);
   EXPECT_EQ(used->bytes, Floats(3).bytes);
-  EXPECT_THAT(tensors_->Delete("a", "name"),
+  EXPECT_THAT(tensors_->Of({}).Delete("a", "name"),
               StatusIs(Code::kNotFound, HasSubstr("name: no tensor \"a\"")));
 }
 
@@ -132,27 +133,28 @@ TEST_F(NamedTensorsTest, RefusesNamesThatAreNone) {
   for (const std::string& name :
        {std::string(), std::string("/a"), std::string(".a"), std::string("a b"),
         std::string("ä"), std::string("a\n"), std::string(257, 'a')}) {
-    EXPECT_THAT(tensors_->Put(name, Floats(1), "f"),
+    EXPECT_THAT(tensors_->Of({}).Put(name, Floats(1), "f"),
                 StatusIs(Code::kInvalidArgument, HasSubstr("f: ")))
         << name;
-    EXPECT_THAT(tensors_->CheckPut(name, 4, "f"),
+    EXPECT_THAT(tensors_->Of({}).CheckPut(name, 4, "f"),
                 StatusIs(Code::kInvalidArgument, HasSubstr("f: ")));
   }
-  EXPECT_THAT(tensors_->Put(std::string(256, 'a'), Floats(1), "f"), IsOk());
+  EXPECT_THAT(tensors_->Of({}).Put(std::string(256, 'a'), Floats(1), "f"),
+              IsOk());
 }
 
 TEST_F(NamedTensorsTest, HoldsNoMoreBytesThanItMay) {
   ASSERT_THAT(Open(20), IsOk());
-  ASSERT_THAT(tensors_->Put("a", Floats(3), ""), IsOk());
-  const absl::Status full = tensors_->Put("b", Floats(3), "f");
+  ASSERT_THAT(tensors_->Of({}).Put("a", Floats(3), ""), IsOk());
+  const absl::Status full = tensors_->Of({}).Put("b", Floats(3), "f");
   EXPECT_THAT(full, StatusIs(Code::kResourceExhausted,
-                             AllOf(HasSubstr("needs 12 bytes"),
-                                   HasSubstr("8 of the 20"))));
-  EXPECT_EQ(tensors_->CheckPut("b", 12, "f"), full);
-  EXPECT_THAT(tensors_->CheckPut("b", 8, "f"), IsOk());
+                             HasSubstr("b needs 12 bytes beside your 12, and "
+                                       "you may keep 20")));
+  EXPECT_EQ(tensors_->Of({}).CheckPut("b", 12, "f"), full);
+  EXPECT_THAT(tensors_->Of({}).CheckPut("b", 8, "f"), IsOk());
   // In place of the first there is room for more.
-  EXPECT_THAT(tensors_->CheckPut("a", 20, "f"), IsOk());
-  EXPECT_THAT(tensors_->CheckPut("a", 21, "f"),
+  EXPECT_THAT(tensors_->Of({}).CheckPut("a", 20, "f"), IsOk());
+  EXPECT_THAT(tensors_->Of({}).CheckPut("a", 21, "f"),
               StatusIs(Code::kResourceExhausted, HasSubstr("smaller")));
   EXPECT_THAT(Names(), ElementsAre("a"));
 }
@@ -161,18 +163,19 @@ TEST_F(NamedTensorsTest, KeepsTensorsOverARestart) {
   UseFolder();
   ASSERT_THAT(Open(), IsOk());
   const absl::Time put_at = clock_.Now();
-  ASSERT_THAT(tensors_->Put("means/layer_2", Floats(3, 5), ""), IsOk());
-  ASSERT_THAT(tensors_->Put("b", Floats(2), ""), IsOk());
-  ASSERT_THAT(tensors_->Put("c", Floats(2), ""), IsOk());
-  ASSERT_THAT(tensors_->Put("b", Floats(4, 9), ""), IsOk());
-  ASSERT_THAT(tensors_->Delete("c", ""), IsOk());
-  EXPECT_TRUE(tensors_->Get("b", "")->persistent);
+  ASSERT_THAT(tensors_->Of({}).Put("means/layer_2", Floats(3, 5), ""), IsOk());
+  ASSERT_THAT(tensors_->Of({}).Put("b", Floats(2), ""), IsOk());
+  ASSERT_THAT(tensors_->Of({}).Put("c", Floats(2), ""), IsOk());
+  ASSERT_THAT(tensors_->Of({}).Put("b", Floats(4, 9), ""), IsOk());
+  ASSERT_THAT(tensors_->Of({}).Delete("c", ""), IsOk());
+  EXPECT_TRUE(tensors_->Of({}).Get("b", "")->persistent);
 
   clock_.Advance(absl::Hours(1));
   ASSERT_THAT(Open(), IsOk());
   EXPECT_THAT(Names(), ElementsAre("b", "means/layer_2"));
-  EXPECT_EQ(tensors_->Find("b", "")->bytes, Floats(4, 9).bytes);
-  const absl::StatusOr<NamedTensor> mean = tensors_->Get("means/layer_2", "");
+  EXPECT_EQ(tensors_->Of({}).Find("b", "")->bytes, Floats(4, 9).bytes);
+  const absl::StatusOr<NamedTensor> mean =
+      tensors_->Of({}).Get("means/layer_2", "");
   ASSERT_THAT(mean, IsOk());
   EXPECT_EQ(mean->value.bytes, Floats(3, 5).bytes);
   EXPECT_EQ(mean->create_time, put_at);
@@ -184,19 +187,19 @@ TEST_F(NamedTensorsTest, KeepsTensorsOverARestart) {
 TEST_F(NamedTensorsTest, ReplacesATensorThatItReadFromItsFile) {
   UseFolder();
   ASSERT_THAT(Open(), IsOk());
-  ASSERT_THAT(tensors_->Put("a", Floats(3, 5), ""), IsOk());
+  ASSERT_THAT(tensors_->Of({}).Put("a", Floats(3, 5), ""), IsOk());
   ASSERT_THAT(Open(), IsOk());
-  const absl::StatusOr<HostTensor> old = tensors_->Find("a", "");
-  ASSERT_THAT(tensors_->Put("a", Floats(3, 6), ""), IsOk());
+  const absl::StatusOr<HostTensor> old = tensors_->Of({}).Find("a", "");
+  ASSERT_THAT(tensors_->Of({}).Put("a", Floats(3, 6), ""), IsOk());
   ASSERT_THAT(Open(), IsOk());
   EXPECT_EQ(old->bytes, Floats(3, 5).bytes);
-  EXPECT_EQ(tensors_->Find("a", "")->bytes, Floats(3, 6).bytes);
+  EXPECT_EQ(tensors_->Of({}).Find("a", "")->bytes, Floats(3, 6).bytes);
 }
 
 TEST_F(NamedTensorsTest, RemovesWhatAnInterruptedWriteLeft) {
   UseFolder();
   ASSERT_THAT(Open(), IsOk());
-  ASSERT_THAT(tensors_->Put("a", Floats(3), ""), IsOk());
+  ASSERT_THAT(tensors_->Of({}).Put("a", Floats(3), ""), IsOk());
   tensors_.reset();
   folder_.Write("state/.unfinished", "half a ten");
   ASSERT_THAT(Open(), IsOk());
@@ -217,7 +220,7 @@ TEST_F(NamedTensorsTest, NamesTheFileThatItCannotRead) {
 TEST_F(NamedTensorsTest, RefusesAFileUnderAnotherTensorsName) {
   UseFolder();
   ASSERT_THAT(Open(), IsOk());
-  ASSERT_THAT(tensors_->Put("a", Floats(3), ""), IsOk());
+  ASSERT_THAT(tensors_->Of({}).Put("a", Floats(3), ""), IsOk());
   tensors_.reset();
   std::filesystem::rename(state_dir_ + "/a.safetensors",
                           state_dir_ + "/b.safetensors");
@@ -230,7 +233,7 @@ TEST_F(NamedTensorsTest, RefusesAFileUnderAnotherTensorsName) {
 TEST_F(NamedTensorsTest, RefusesAFolderThatHoldsMoreThanItMay) {
   UseFolder();
   ASSERT_THAT(Open(), IsOk());
-  ASSERT_THAT(tensors_->Put("a", Floats(3), ""), IsOk());
+  ASSERT_THAT(tensors_->Of({}).Put("a", Floats(3), ""), IsOk());
   EXPECT_THAT(Open(11), StatusIs(Code::kResourceExhausted,
                                  AllOf(HasSubstr(state_dir_), HasSubstr("12"),
                                        HasSubstr("11"))));
@@ -258,11 +261,11 @@ TEST_F(NamedTensorsTest, KeepsInMemoryWhatItCannotWriteAndSaysSo) {
   ASSERT_THAT(Open(), IsOk());
   std::filesystem::create_directory(state_dir_ + "/a.safetensors");
   std::filesystem::create_directory(state_dir_ + "/a.safetensors/x");
-  ASSERT_THAT(tensors_->Put("a", Floats(3, 5), ""), IsOk());
-  ASSERT_THAT(tensors_->Put("b", Floats(1), ""), IsOk());
-  while (tensors_->Get("a", "")->persistent) std::this_thread::yield();
-  EXPECT_EQ(tensors_->Find("a", "")->bytes, Floats(3, 5).bytes);
-  EXPECT_TRUE(tensors_->Get("b", "")->persistent);
+  ASSERT_THAT(tensors_->Of({}).Put("a", Floats(3, 5), ""), IsOk());
+  ASSERT_THAT(tensors_->Of({}).Put("b", Floats(1), ""), IsOk());
+  while (tensors_->Of({}).Get("a", "")->persistent) std::this_thread::yield();
+  EXPECT_EQ(tensors_->Of({}).Find("a", "")->bytes, Floats(3, 5).bytes);
+  EXPECT_TRUE(tensors_->Of({}).Get("b", "")->persistent);
   tensors_.reset();
   ASSERT_GE(file_errors_.size(), 1u);
   EXPECT_THAT(std::string(file_errors_[0].message()),
@@ -277,14 +280,15 @@ TEST_F(NamedTensorsTest, ServesManyThreadsAtOnce) {
     threads.emplace_back([&, thread] {
       for (int i = 0; i < 30; ++i) {
         const std::string name = absl::StrCat("t", (thread + i) % 4);
-        ASSERT_THAT(tensors_->Put(name, Floats(50, thread), ""), IsOk());
-        const absl::StatusOr<HostTensor> found = tensors_->Find(name, "");
+        ASSERT_THAT(tensors_->Of({}).Put(name, Floats(50, thread), ""), IsOk());
+        const absl::StatusOr<HostTensor> found =
+            tensors_->Of({}).Find(name, "");
         // Another thread may have deleted it.
         if (found.ok()) {
           ASSERT_EQ(found->bytes, Floats(50, int(found->bytes[0])).bytes);
         }
-        if (i % 10 == 9) tensors_->Delete(name, "").IgnoreError();
-        tensors_->List("t");
+        if (i % 10 == 9) tensors_->Of({}).Delete(name, "").IgnoreError();
+        tensors_->Of({}).List("t");
       }
     });
   }
