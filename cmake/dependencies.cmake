@@ -27,4 +27,4 @@ add_library(torch_cpu INTERFACE)
 target_compile_options(torch_cpu INTERFACE -pthread
   "SHELL:-idirafter ${TORCH_ROOT}/include" "SHELL:-idirafter ${TORCH_ROOT}/include/torch/csrc/api/include")
 target_link_libraries(torch_cpu INTERFACE "${TORCH_ROOT}/lib/libtorch_cpu.so" "${TORCH_ROOT}/lib/libc10.so")
-target_link_options(torch_cpu INTERFACE "LINKER:-rpath,${TORCH_ROOT}/lib" "LINKER:--allow-shlib-undefined")
+target_link_options(torch_cpu INTERFACE "LINKER:--allow-shlib-undefined")

@@ -10,6 +10,7 @@ namespace phitap::cli {
 
 // `app` and `invocation` must outlive each other's use.
 void AddModelsCommand(CLI::App* app, Invocation* invocation);
+void AddHealthCommand(CLI::App* app, Invocation* invocation);
 void AddHooksCommand(CLI::App* app, Invocation* invocation);
 void AddTokenizeCommand(CLI::App* app, Invocation* invocation);
 void AddDetokenizeCommand(CLI::App* app, Invocation* invocation);

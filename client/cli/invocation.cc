@@ -5,12 +5,14 @@
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "client/cli/exit_status.h"
 
 namespace phitap::cli {
 namespace {
 
 constexpr int kIndent = 2;
+constexpr absl::Duration kBetweenConnections = absl::Milliseconds(100);
 
 std::string ConnectionAdvice(absl::string_view address) {
   return absl::StrCat(
@@ -54,6 +56,19 @@ void Invocation::PrintJsonLine(const Json& line) {
             << std::endl;
 }
 
+absl::StatusOr<client::Client> Invocation::Connect(
+    const client::ClientOptions& options) const {
+  const absl::Time end = absl::Now() + patience_;
+  while (true) {
+    absl::StatusOr<client::Client> client = client::Client::Connect(options);
+    if (client.ok() || !absl::IsUnavailable(client.status()) ||
+        cancellation_->cancelled() || absl::Now() + kBetweenConnections > end) {
+      return client;
+    }
+    absl::SleepFor(kBetweenConnections);
+  }
+}
+
 int Invocation::Run() {
   if (offline_work_ != nullptr) {
     const absl::Status status = offline_work_();
@@ -62,7 +77,7 @@ int Invocation::Run() {
   const absl::StatusOr<client::ClientOptions> options =
       ToClientOptions(flags_.connection);
   if (!options.ok()) return Fail(options.status(), kExitUsage);
-  absl::StatusOr<client::Client> client = client::Client::Connect(*options);
+  absl::StatusOr<client::Client> client = Connect(*options);
   if (!client.ok()) {
     if (absl::IsInvalidArgument(client.status())) {
       return Fail(client.status(), kExitUsage);

@@ -6,8 +6,9 @@
 #include <functional>
 #include <string>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "client/cli/connection_flags.h"
 #include "client/cli/terminal.h"
 #include "client/cpp/cancellation.h"
@@ -50,6 +51,9 @@ class Invocation {
   using Work = std::function<absl::Status(const client::Client&)>;
   // Remembered until Run: the flags are not all read when a command is.
   void SetWork(Work work) { work_ = std::move(work); }
+  // How long the server may take to begin to listen; otherwise a refused
+  // connection is final.
+  void WaitForServer(absl::Duration patience) { patience_ = patience; }
   // For commands that need no server.
   using OfflineWork = std::function<absl::Status()>;
   void SetOfflineWork(OfflineWork work) { offline_work_ = std::move(work); }
@@ -64,12 +68,15 @@ class Invocation {
   int Run();
 
  private:
+  absl::StatusOr<client::Client> Connect(
+      const client::ClientOptions& options) const;
   int Fail(const absl::Status& status, int exit_status);
 
   client::Cancellation* const cancellation_;
   GlobalFlags flags_;
   Work work_;
   OfflineWork offline_work_;
+  absl::Duration patience_ = absl::ZeroDuration();
   // A failure that comes after the document is not added to it.
   bool has_printed_json_ = false;
   bool prints_lines_ = false;

@@ -50,6 +50,7 @@ void AddGlobalFlags(CLI::App* app, GlobalFlags* flags) {
 
 void AddCommands(CLI::App* app, Invocation* invocation) {
   AddModelsCommand(app, invocation);
+  AddHealthCommand(app, invocation);
   AddHooksCommand(app, invocation);
   AddTokenizeCommand(app, invocation);
   AddDetokenizeCommand(app, invocation);

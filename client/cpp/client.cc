@@ -123,6 +123,12 @@ absl::StatusOr<Client> Client::Connect(const ClientOptions& options) {
   return Client(std::move(channel));
 }
 
+absl::StatusOr<ServingStatus> Client::CheckHealth(
+    absl::string_view service, const CallOptions& options) const {
+  Call call(options);
+  return client::CheckHealth(channel_, call.context(), service);
+}
+
 absl::StatusOr<std::vector<v1::ModelSummary>> Client::ListModels(
     const CallOptions& options) const {
   Call call(options);

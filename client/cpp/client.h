@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "client/cpp/cancellation.h"
 #include "client/cpp/channel.h"
+#include "client/cpp/health.h"
 #include "client/cpp/tensor_upload.h"
 #include "client/cpp/trace.h"
 #include "client/cpp/trace_assembler.h"
@@ -72,6 +73,11 @@ class Client {
  public:
   // The errors of OpenChannel; UNAVAILABLE where nobody answers.
   static absl::StatusOr<Client> Connect(const ClientOptions& options);
+
+  // Of one of the server's services, or of the whole server where it is empty;
+  // see health.h.
+  absl::StatusOr<ServingStatus> CheckHealth(
+      absl::string_view service = "", const CallOptions& options = {}) const;
 
   absl::StatusOr<std::vector<v1::ModelSummary>> ListModels(
       const CallOptions& options = {}) const;
