@@ -99,9 +99,9 @@ def rate(answer: dict) -> float:
 
 
 def measure_stream(bench: Bench, model: Model) -> None:
-    """The logits of a long prompt: one large tensor that has just been computed,
-    with the forward over when its first bytes leave. `server`: into a client that
-    drops what comes; `cpp` and `python`: into verified tensors."""
+    """The logits of a long prompt: one large tensor that has just been
+    computed, with the forward over when its first bytes leave. `server`: into a
+    client that drops what comes; `cpp`, `python`: into verified tensors."""
     value_bytes = {"float32": 4, "bfloat16": 2}[model.dtype]
     size = STREAMED_POSITIONS * model.config["vocab_size"] * value_bytes
     rates: dict[str, list[float]] = {
