@@ -9,8 +9,8 @@ import subprocess
 import pytest
 import yaml
 
-from conftest import ROOT, TOOLS, WHEELS, lacking, tool
-from served import running_server
+from conftest import ROOT, TOOLS, WHEELS, Tool, lacking, tool
+from served import SERVER, running_server
 
 CHART = ROOT / "deploy" / "helm" / "phitap"
 VALUES = sorted((ROOT / "tests" / "deploy" / "values").glob("*.yaml"))
@@ -184,6 +184,14 @@ def test_the_server_takes_what_its_pod_would_be_started_with(values, tmp_path, c
         arguments.append(re.sub(r"^(--(metrics-)?listen)=0\.0\.0\.0:.*$", r"\1=127.0.0.1:0", argument))
     with running_server({}, tmp_path, "auto", 2, *arguments) as server:
         assert "ready" in server.log.read_text()
+        asked = container(values)["readinessProbe"]
+        if "exec" in asked:
+            command = [flag.replace("/etc/phitap/tls", str(certificates)) for flag in asked["exec"]["command"]]
+            command = [re.sub("^--server=.*$", f"--server={server.address}", flag) for flag in command]
+            probe = Tool(SERVER.parent / command[0]).run(*command[1:])
+            assert probe.returncode == 0 and probe.stdout == "SERVING\n", probe.stderr
+        elif "grpc" in asked:
+            assert tool("grpc-health-probe").run(f"-addr={server.address}").returncode == 0
 
 
 @pytest.fixture(scope="session")
@@ -191,7 +199,7 @@ def certificates(tmp_path_factory) -> pathlib.Path:
     """tls.crt, tls.key, ca.crt and a file of tokens."""
     folder = tmp_path_factory.mktemp("certificates")
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",
-                    "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", folder / "tls.key", "-out",
+                    "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,DNS:phitap.lab.example,IP:127.0.0.1", "-keyout", folder / "tls.key", "-out",
                     folder / "tls.crt"], check=True, capture_output=True)
     (folder / "ca.crt").write_bytes((folder / "tls.crt").read_bytes())
     (folder / "tokens").write_text('{"identities": []}')
