@@ -205,3 +205,10 @@ def certificates(tmp_path_factory) -> pathlib.Path:
     (folder / "tokens").write_text('{"identities": []}')
     (folder / "tokens").chmod(0o640)
     return folder
+
+
+def test_the_autoscaler_asks_for_a_metric_that_the_server_has():
+    declared = set(re.findall(r'"(phitap_\w+)"', (ROOT / "server" / "observe" / "metric_table.cc").read_text()))
+    [series] = re.findall(r"seriesQuery: '(\w+)_bucket", (CHART / "templates" / "NOTES.txt").read_text())
+    assert series in declared
+    assert yaml.safe_load(DEFAULTS.read_text())["autoscaling"]["metric"].startswith(series)
