@@ -143,6 +143,13 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Load(
   PhitapOwnedText error = {};
   const PhitapTokenizerStatus status =
       phitap_tokenizer_load(&files, &tokenizer, &error);
+  if (status == PHITAP_TOKENIZER_PANIC) {
+    // The library's way to refuse some files.
+    return InvalidField(
+        {.field = (folder / "tokenizer.json").string(),
+         .problem = absl::StrCat("the tokenizer library gives up on it: ",
+                                 Take(error))});
+  }
   RETURN_IF_ERROR(ToStatus(status, error, folder.string()));
   return std::unique_ptr<Tokenizer>(new Tokenizer(Handle(tokenizer)));
 }

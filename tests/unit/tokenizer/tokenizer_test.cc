@@ -162,6 +162,10 @@ INSTANTIATE_TEST_SUITE_P(
         BadFile{"tokenizer.json",
                 absl::StrReplaceAll(kTinyTokenizerJson, {{"▁h i", "▁h z"}}),
                 "z"},
+        BadFile{"tokenizer.json",  // the library panics at it
+                absl::StrReplaceAll(kTinyTokenizerJson,
+                                    {{"\"decoders\": [", "\"decoders\": [1 "}}),
+                "gives up"},
         BadFile{"tokenizer_config.json", "[]", "object"},
         BadFile{"tokenizer_config.json", "{", "EOF"},
         BadFile{"tokenizer_config.json", R"({"chat_template": 3})", "text"},
