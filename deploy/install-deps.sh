@@ -18,7 +18,8 @@ BUILD_PACKAGES=(
   libgrpc++-dev libgrpc-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libabsl-dev libc-ares-dev libre2-dev libssl-dev
   zlib1g-dev libspdlog-dev libcli11-dev nlohmann-json3-dev libxxhash-dev libgtest-dev libgmock-dev libbenchmark-dev prometheus-cpp-dev
 )
-TEST_PACKAGES=(python3-venv systemd curl openssl)
+TEST_PACKAGES=(python3-venv systemd curl openssl libfaketime)
+FUZZ_PACKAGES=(clang-14 libclang-rt-14-dev)
 TIDY_PACKAGES=(clang-14 clang-tidy-14 clang-format-14)
 
 DEPS=$PWD/build/deps
@@ -26,18 +27,19 @@ LOGS=$DEPS/logs
 
 usage() {
   cat <<'USAGE'
-usage: deploy/install-deps.sh [--tests] [--tidy]
+usage: deploy/install-deps.sh [--tests] [--fuzz] [--tidy]
 
 Installs the Debian packages and the Rust compiler that phitap is built with, and unpacks libtorch under build/deps/libtorch.
 Nothing is touched that is there already.
 
   --tests  also the test environment, build/deps/venv: transformers on the same libtorch (3 GB)
+  --fuzz   also clang and its sanitizers, for the preset `fuzz`
   --tidy   also clang, clang-tidy and clang-format, for the preset `tidy`
   --help   this text
 
 examples:
-  deploy/install-deps.sh            # what a server and a command line need
-  deploy/install-deps.sh --tests    # what tests/run.sh needs
+  deploy/install-deps.sh                   # what a server and a command line need
+  deploy/install-deps.sh --tests --fuzz    # what tests/run.sh needs
 USAGE
 }
 
@@ -46,6 +48,7 @@ main() {
   while [ $# -gt 0 ]; do
     case $1 in
       --tests) with_tests=1; packages+=("${TEST_PACKAGES[@]}") ;;
+      --fuzz) packages+=("${FUZZ_PACKAGES[@]}") ;;
       --tidy) packages+=("${TIDY_PACKAGES[@]}") ;;
       --help | -h) usage; exit 0 ;;
       *) fail "unknown option $1; see --help" ;;

@@ -19,7 +19,7 @@ Exits with 1 if a test or a step failed. Each runner's own report is left in bui
   (no option)  all of the below
   --quick      the unit tests and the include table, release build
   --release    the release build: unit, integration, golden, both clients, the protocol against the last release
-  --sanitize   the unit and integration tests under the address and undefined-behaviour sanitizers
+  --sanitize   the unit and integration tests under the address and undefined-behaviour sanitizers, and some seconds of each fuzz target
   --help       this text
 
 examples:
@@ -40,7 +40,7 @@ main() {
   esac
   rm -rf "$RESULTS"
   mkdir -p "$RESULTS"
-  step install deploy/install-deps.sh --tests
+  step install deploy/install-deps.sh --tests --fuzz
   case $part in
     quick) build release unit_tests && run_ctest release 'unit|layering' ;;
     release) test_release ;;
@@ -63,8 +63,8 @@ test_release() {
 }
 
 test_sanitized() {
-  build asan unit_tests integration_tests || return
-  run_ctest asan 'unit|integration'
+  build asan unit_tests integration_tests && run_ctest asan 'unit|integration'
+  build fuzz fuzz_targets && run_pytest fuzz tests/fuzz
 }
 
 # Runs a step that is no test itself; a failure counts as one, and the rest goes on.
