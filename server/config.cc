@@ -11,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "server/base/field_error.h"
 #include "server/base/status_macros.h"
+#include "server/build_facts.h"
 #include "server/security_flags.h"
 #include "server/server_flags.h"
 
@@ -25,6 +26,7 @@ constexpr char kExamples[] = R"(Examples:
   phitapd --model phi=/models/phi --state-dir /var/lib/phitap --max-tensor-bytes 20GiB --max-working-bytes 16GiB
   phitapd --model phi=/models/phi --max-sweep-cells 4096 --max-generated-tokens 1024
   phitapd --model phi=/models/phi --max-root-bytes 4GiB --max-caller-bytes 1GiB --share-across-callers on
+  phitapd --model phi=/models/phi --metrics-listen 127.0.0.1:9464 --log-format json
   phitapd --config /etc/phitap.toml
 A configuration file holds the same flags without dashes, one a line:
   model = ["phi=/models/Phi-3-mini-4k-instruct"]
@@ -72,7 +74,7 @@ ConfigOutcome ReadServerConfig(int argc, const char* const* argv) {
       "phitapd: reads and edits activations of Phi-3 family models, over gRPC.",
       "phitapd");
   app.footer(kExamples);
-  app.set_version_flag("--version", "phitapd " PHITAP_VERSION);
+  app.set_version_flag("--version", VersionText(ThisBuild()));
   app.set_config("--config", "", "TOML file with the same flags");
   app.allow_config_extras(CLI::config_extras_mode::error);
   for (Flag& flag : flags) {

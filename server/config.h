@@ -47,6 +47,8 @@ struct ServerConfig {
   // Where the address is written once the server listens; empty for nowhere.
   std::string address_file;
   LogOptions log;
+  // Where metrics are exposed, HOST:PORT; empty for nowhere.
+  std::string metrics_listen;
   ServiceLimits limits;
   // Their clocks are set by main, and what is 0 of their bytes.
   SchedulerOptions schedule;

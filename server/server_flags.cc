@@ -11,6 +11,7 @@
 #include "server/base/status_macros.h"
 #include "server/core_count.h"
 #include "server/flag_targets.h"
+#include "server/observe_flags.h"
 #include "server/security_flags.h"
 
 namespace phitap {
@@ -247,25 +248,6 @@ void AddMemoryFlags(ServerConfig& config, std::deque<Flag>& flags) {
                    }});
 }
 
-void AddLogFlags(ServerConfig& config, std::deque<Flag>& flags) {
-  flags.push_back(
-      {"--log-level",
-       "debug|info|warning|error",
-       "Least level that is logged",
-       {"info"},
-       Into(config.log.level, OneOf<LogLevel>({{"debug", LogLevel::kDebug},
-                                               {"info", LogLevel::kInfo},
-                                               {"warning", LogLevel::kWarning},
-                                               {"error", LogLevel::kError}}))});
-  flags.push_back({"--log-format",
-                   "text|json",
-                   "Form of log lines",
-                   {"text"},
-                   Into(config.log.format,
-                        OneOf<LogFormat>({{"text", LogFormat::kText},
-                                          {"json", LogFormat::kJson}}))});
-}
-
 }  // namespace
 
 std::deque<Flag> ServerFlags(ServerConfig& config) {
@@ -274,7 +256,7 @@ std::deque<Flag> ServerFlags(ServerConfig& config) {
   AddSecurityFlags(config, flags);
   AddLimitFlags(config, flags);
   AddMemoryFlags(config, flags);
-  AddLogFlags(config, flags);
+  AddObserveFlags(config, flags);
   return flags;
 }
 

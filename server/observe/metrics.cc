@@ -2,6 +2,7 @@
 
 #include <prometheus/metric_family.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -67,12 +68,19 @@ prometheus::Histogram& Metrics::HistogramOf(
                                      BucketsOf(declared));
 }
 
-double Metrics::Total(Metric metric) const {
+double Metrics::Total(Metric metric, absl::string_view label,
+                      absl::string_view value) const {
   double total = 0;
   for (const prometheus::MetricFamily& family :
        counters_.at(metric)->Collect()) {
     for (const prometheus::ClientMetric& child : family.metric) {
-      total += child.counter.value;
+      const bool counts =
+          label.empty() ||
+          std::any_of(child.label.begin(), child.label.end(),
+                      [&](const prometheus::ClientMetric::Label& known) {
+                        return known.name == label && known.value == value;
+                      });
+      if (counts) total += child.counter.value;
     }
   }
   return total;

@@ -43,8 +43,9 @@ class Metrics {
   prometheus::Histogram& HistogramOf(
       Metric metric, std::initializer_list<absl::string_view> label_values);
 
-  // Of a counter, over all values of its labels.
-  double Total(Metric metric) const;
+  // Of a counter, over all values of its labels, or where `label` has `value`.
+  double Total(Metric metric, absl::string_view label = "",
+               absl::string_view value = "") const;
 
   std::vector<prometheus::MetricFamily> Collect() const {
     return registry_.Collect();

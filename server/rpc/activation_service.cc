@@ -2,52 +2,32 @@
 
 #include <utility>
 
-#include "server/base/field_error.h"
 #include "server/base/status_macros.h"
-#include "server/observe/log.h"
 #include "server/plan/refuse_unknown.h"
+#include "server/rpc/call_tag.h"
 #include "server/rpc/grpc_status.h"
 #include "server/rpc/model_messages.h"
 #include "server/rpc/prompt_encoder.h"
 #include "server/rpc/put_tensor_reactor.h"
-#include "server/rpc/request_id.h"
 #include "server/rpc/request_plan.h"
 #include "server/rpc/tensor_messages.h"
 #include "server/rpc/trace_reactor.h"
 
 namespace phitap {
-namespace {
-
-struct EndedCall {
-  const char* method;
-  std::string request_id;
-  // Empty for one that has none.
-  std::string identity;
-};
-
-void LogEnd(const EndedCall& call, const absl::Status& status) {
-  Log(status.ok() ? LogLevel::kDebug : LogLevel::kInfo, "call ended",
-      {{log_field::kRequest, call.request_id},
-       {log_field::kIdentity, call.identity},
-       {log_field::kMethod, call.method},
-       {log_field::kCode, absl::StatusCodeToString(status.code())},
-       {log_field::kField, FieldOf(status)}});
-}
-
-}  // namespace
 
 grpc::ServerUnaryReactor* ActivationService::Answer(
     const Call& call, std::function<absl::Status(const Caller&)> answer) {
   grpc::CallbackServerContext& context = call.context;
   grpc::ServerUnaryReactor* reactor = context.DefaultReactor();
-  EndedCall ended = {.method = call.method, .request_id = NewRequestId()};
-  context.AddInitialMetadata(kRequestIdMetadata, ended.request_id);
+  CallTag tag = TagCall(context);
   // Here, not on the pool: whoever may not call takes nobody's place there.
   const absl::StatusOr<Caller> caller =
       parts_.authenticator->Admit(context, call.role);
-  if (caller.ok()) ended.identity = caller->identity->name;
-  const auto finish = [=, &context](const absl::Status& status) {
-    LogEnd(ended, status);
+  if (caller.ok()) tag.identity = caller->identity->name;
+  const auto finish = [=, &context, method = call.method,
+                       this](const absl::Status& status) {
+    LogCall(method, tag, status);
+    parts_.metrics->CountCall(method, status);
     reactor->Finish(ToGrpc(status, context));
   };
   // The call's messages and context live until Finish.

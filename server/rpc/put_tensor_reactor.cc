@@ -2,11 +2,9 @@
 
 #include <utility>
 
-#include "server/base/field_error.h"
 #include "server/base/status_macros.h"
 #include "server/observe/log.h"
 #include "server/rpc/grpc_status.h"
-#include "server/rpc/request_id.h"
 
 namespace phitap {
 
@@ -17,7 +15,6 @@ PutTensorReactor* PutTensorReactor::Start(const ServiceParts& parts,
   std::shared_ptr<PutTensorReactor> reactor(
       new PutTensorReactor(parts, context, response));
   reactor->self_ = reactor;
-  context.AddInitialMetadata(kRequestIdMetadata, reactor->request_id_);
   parts.watch->Add(reactor, reactor.get());
   const absl::Status begun = reactor->Begin(std::move(budget));
   if (!begun.ok()) reactor->End(begun);
@@ -30,12 +27,13 @@ PutTensorReactor::PutTensorReactor(const ServiceParts& parts,
     : parts_(parts),
       context_(context),
       response_(response),
-      request_id_(NewRequestId()),
+      tag_(TagCall(context)),
       last_read_(parts.clock->Now()) {}
 
 absl::Status PutTensorReactor::Begin(std::shared_ptr<ByteBudget> budget) {
   ASSIGN_OR_RETURN(caller_,
                    parts_.authenticator->Admit(context_, Role::kTensors));
+  tag_.identity = caller_.identity->name;
   upload_.emplace(
       TensorUploadOptions{.tensors = TensorsOf(caller_, *parts_.tensors),
                           .budget = std::move(budget)});
@@ -84,12 +82,8 @@ void PutTensorReactor::TakeEnd() {
 }
 
 void PutTensorReactor::End(const absl::Status& status) {
-  Log(status.ok() ? LogLevel::kDebug : LogLevel::kInfo, "call ended",
-      {{log_field::kRequest, request_id_},
-       {log_field::kIdentity, caller_.identity->name},
-       {log_field::kMethod, "PutTensor"},
-       {log_field::kCode, absl::StatusCodeToString(status.code())},
-       {log_field::kField, FieldOf(status)}});
+  LogCall("PutTensor", tag_, status);
+  parts_.metrics->CountCall("PutTensor", status);
   Finish(ToGrpc(status, context_));
 }
 
@@ -109,7 +103,7 @@ void PutTensorReactor::Check(absl::Time now) {
     return;
   }
   Log(LogLevel::kWarning, "upload stalled",
-      {{log_field::kRequest, request_id_}});
+      {{log_field::kRequest, tag_.request_id}});
   // gRPC calls the reactor from threads of its own.
   context_.TryCancel();
 }

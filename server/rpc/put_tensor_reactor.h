@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "phitap/v1/activation_service.pb.h"
+#include "server/rpc/call_tag.h"
 #include "server/rpc/service_parts.h"
 #include "server/rpc/stream_watch.h"
 #include "server/rpc/tensor_upload.h"
@@ -58,7 +59,8 @@ class PutTensorReactor final
   const ServiceParts& parts_;
   grpc::CallbackServerContext& context_;
   v1::PutTensorResponse& response_;
-  const std::string request_id_;
+  // Its identity is set by Begin.
+  CallTag tag_;
   // gRPC writes it between StartRead and OnReadDone, TakeMessage reads it
   // between OnReadDone and StartRead.
   v1::PutTensorRequest message_;

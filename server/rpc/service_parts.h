@@ -9,6 +9,7 @@
 #include "server/plan/limits.h"
 #include "server/rpc/authenticator.h"
 #include "server/rpc/served_models.h"
+#include "server/rpc/service_metrics.h"
 #include "server/rpc/stream_watch.h"
 #include "server/rpc/worker_pool.h"
 #include "server/schedule/scheduler.h"
@@ -41,6 +42,7 @@ struct ServiceParts {
   // Hashing, encoding, writing.
   WorkerPool* delivery = nullptr;
   StreamWatch* watch = nullptr;
+  ServiceMetrics* metrics = nullptr;
   const Clock* clock = nullptr;
   ServiceLimits limits;
 };

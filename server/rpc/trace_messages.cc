@@ -168,6 +168,7 @@ grpc::ByteBuffer TraceMessages::TellToken(const GeneratedToken& token) {
   told.set_id(token.id);
   told.set_log_probability(token.log_probability);
   told.set_text(TextOf(token));
+  ++totals_.generated_tokens;
   // The first follows from the prompt, each of the others from the one before.
   if (token.step > 1) ++tokens_fed_;
   return EncodeResponse(response);
@@ -207,8 +208,7 @@ grpc::ByteBuffer TraceMessages::NextChunk() {
 }
 
 grpc::ByteBuffer TraceMessages::Summarize(const TraceFinished& finished) {
-  totals_.queue_time = finished.queue_time;
-  totals_.compute_time = finished.compute_time;
+  CountFinished(finished);
   const TracePlan& plan = *options_.plan;
   v1::TraceResponse response;
   v1::TraceSummary& summary = *response.mutable_summary();
@@ -222,8 +222,23 @@ grpc::ByteBuffer TraceMessages::Summarize(const TraceFinished& finished) {
   *summary.mutable_queue_time() = ToProto(finished.queue_time);
   *summary.mutable_compute_time() = ToProto(finished.compute_time);
   summary.set_token_layers_computed(finished.token_layers_computed);
-  summary.set_token_layers_saved(TokenLayersSaved(finished));
+  summary.set_token_layers_saved(totals_.token_layers_saved);
   return EncodeResponse(response);
+}
+
+void TraceMessages::CountFinished(const TraceFinished& finished) {
+  totals_.run_count = static_cast<int>(finished.run_statuses.size());
+  totals_.failed_run_count = static_cast<int>(
+      std::count_if(finished.run_statuses.begin(), finished.run_statuses.end(),
+                    [](const absl::Status& status) { return !status.ok(); }));
+  for (const PlannedRun& run : options_.plan->runs) {
+    totals_.prompt_tokens += static_cast<int64_t>(run.ids.size());
+  }
+  totals_.token_layers_computed = finished.token_layers_computed;
+  totals_.token_layers_saved = TokenLayersSaved(finished);
+  totals_.queue_time = finished.queue_time;
+  totals_.compute_time = finished.compute_time;
+  totals_.computed_at = finished.computed_at;
 }
 
 int64_t TraceMessages::TokenLayersSaved(const TraceFinished& finished) const {

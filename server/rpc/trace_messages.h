@@ -30,12 +30,22 @@ struct TraceMessagesOptions {
   std::shared_ptr<ResultStream> stream;
 };
 
-// What has been sent, for the log.
+// What was computed and has been sent, for the log and the metrics. All but
+// the tensors and generated tokens is known with the summary.
 struct TraceTotals {
   int tensor_count = 0;
   int64_t size_bytes = 0;
+  // A sweep's cells are runs, too.
+  int run_count = 0;
+  int failed_run_count = 0;
+  int64_t prompt_tokens = 0;
+  int64_t generated_tokens = 0;
+  int64_t token_layers_computed = 0;
+  int64_t token_layers_saved = 0;
   absl::Duration queue_time;
   absl::Duration compute_time;
+  // When the last value was there.
+  absl::Time computed_at = absl::InfiniteFuture();
 };
 
 // Header, prompt of each of the caller's runs, then what the stream yields:
@@ -73,6 +83,7 @@ class TraceMessages {
   // The text that the token completes.
   std::string TextOf(const GeneratedToken& token);
   grpc::ByteBuffer Summarize(const TraceFinished& finished);
+  void CountFinished(const TraceFinished& finished);
   // Against every run alone at full depth.
   int64_t TokenLayersSaved(const TraceFinished& finished) const;
 

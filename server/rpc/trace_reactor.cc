@@ -5,12 +5,10 @@
 #include <limits>
 #include <utility>
 
-#include "server/base/field_error.h"
 #include "server/base/retry_hint.h"
 #include "server/base/status_macros.h"
 #include "server/observe/log.h"
 #include "server/rpc/grpc_status.h"
-#include "server/rpc/request_id.h"
 #include "server/rpc/tensor_wire.h"
 
 namespace phitap {
@@ -51,7 +49,6 @@ TraceReactor* TraceReactor::Start(const ServiceParts& parts,
                                   const grpc::ByteBuffer& request) {
   std::shared_ptr<TraceReactor> reactor(new TraceReactor(parts, context));
   reactor->self_ = reactor;
-  context.AddInitialMetadata(kRequestIdMetadata, reactor->request_id_);
   const absl::Status begun = reactor->Begin(request);
   if (!begun.ok()) reactor->End(begun);
   return reactor.get();
@@ -61,7 +58,7 @@ TraceReactor::TraceReactor(const ServiceParts& parts,
                            grpc::CallbackServerContext& context)
     : parts_(parts),
       context_(context),
-      request_id_(NewRequestId()),
+      tag_(TagCall(context)),
       started_at_(parts.clock->Now()),
       deadline_(DeadlineOf(context, parts)),
       last_taken_(started_at_) {}
@@ -69,6 +66,7 @@ TraceReactor::TraceReactor(const ServiceParts& parts,
 absl::Status TraceReactor::Begin(const grpc::ByteBuffer& request) {
   ASSIGN_OR_RETURN(caller_,
                    parts_.authenticator->Admit(context_, Role::kTrace));
+  tag_.identity = caller_.identity->name;
   absl::StatusOr<QuotaBook::Place> place =
       parts_.quotas->TakePlace(caller_.identity);
   if (!place.ok()) {
@@ -101,7 +99,8 @@ absl::Status TraceReactor::Accept(const grpc::ByteBuffer& request) {
   ASSIGN_OR_RETURN(std::shared_ptr<ResultStream> stream, Submit(planned));
   std::lock_guard lock(mutex_);
   model_ = planned.model->name;
-  messages_.emplace(TraceMessagesOptions{.request_id = request_id_,
+  accepted_at_ = parts_.clock->Now();
+  messages_.emplace(TraceMessagesOptions{.request_id = tag_.request_id,
                                          .model = planned.model,
                                          .plan = planned.plan,
                                          .stream = stream});
@@ -245,7 +244,7 @@ void TraceReactor::Check(absl::Time now) {
   if (write_pending_ && now - last_taken_ >= parts_.limits.stall_timeout) {
     stalled_ = true;
     Log(LogLevel::kWarning, "stream stalled",
-        {{log_field::kRequest, request_id_}, {log_field::kModel, model_}});
+        {{log_field::kRequest, tag_.request_id}, {log_field::kModel, model_}});
     // Nothing else ends a write that waits for the reader. gRPC calls the
     // reactor from threads of its own.
     context_.TryCancel();
@@ -258,31 +257,32 @@ void TraceReactor::Check(absl::Time now) {
 
 void TraceReactor::OnDone() {
   std::shared_ptr<TraceReactor> self;
+  TraceRecord record;
   {
     std::lock_guard lock(mutex_);
     self = std::move(self_);
     if (stream_ != nullptr) stream_->Close();
-    LogEnd();
+    record = Record();
   }
+  LogTrace(record);
+  parts_.metrics->CountTrace(record);
   parts_.watch->Remove(this);
 }
 
-void TraceReactor::LogEnd() const {
-  const absl::Status status = end_.value_or(absl::OkStatus());
-  const bool our_fault = status.code() == absl::StatusCode::kInternal;
-  Log(our_fault ? LogLevel::kError : LogLevel::kInfo, "trace ended",
-      {{log_field::kRequest, request_id_},
-       {log_field::kIdentity, caller_.identity->name},
-       {log_field::kModel, model_},
-       {log_field::kCode, absl::StatusCodeToString(status.code())},
-       {log_field::kField, FieldOf(status)},
-       {log_field::kTensors, int64_t{totals_.tensor_count}},
-       {log_field::kBytes, totals_.size_bytes},
-       {log_field::kQueueSeconds, absl::ToDoubleSeconds(totals_.queue_time)},
-       {log_field::kComputeSeconds,
-        absl::ToDoubleSeconds(totals_.compute_time)},
-       {log_field::kSeconds,
-        absl::ToDoubleSeconds(parts_.clock->Now() - started_at_)}});
+TraceRecord TraceReactor::Record() const {
+  const absl::Time now = parts_.clock->Now();
+  TraceRecord record = {.tag = tag_,
+                        .caller = caller_.key,
+                        .model = model_,
+                        .status = end_.value_or(absl::OkStatus()),
+                        .accepted = stream_ != nullptr,
+                        .totals = totals_,
+                        .whole_time = now - started_at_};
+  if (record.accepted) record.plan_time = accepted_at_ - started_at_;
+  if (totals_.computed_at < now) {
+    record.delivery_time = now - totals_.computed_at;
+  }
+  return record;
 }
 
 }  // namespace phitap

@@ -16,10 +16,12 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "server/rpc/call_tag.h"
 #include "server/rpc/request_plan.h"
 #include "server/rpc/service_parts.h"
 #include "server/rpc/stream_watch.h"
 #include "server/rpc/trace_messages.h"
+#include "server/rpc/trace_record.h"
 #include "server/schedule/result_stream.h"
 
 namespace phitap {
@@ -69,12 +71,13 @@ class TraceReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   void End(absl::Status status);
   // Starts what the call's state asks for: a write, or the finish.
   void Step(std::unique_lock<std::mutex> lock);
-  // With mutex_ held.
-  void LogEnd() const;
+  // What became of the call, once it has ended. With mutex_ held.
+  TraceRecord Record() const;
 
   const ServiceParts& parts_;
   grpc::CallbackServerContext& context_;
-  const std::string request_id_;
+  // Its identity is set by Begin.
+  CallTag tag_;
   const absl::Time started_at_;
   const absl::Time deadline_;
 
@@ -90,6 +93,7 @@ class TraceReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   // Until the call is about to end.
   QuotaBook::Place place_;
   std::string model_;
+  absl::Time accepted_at_ = absl::InfiniteFuture();
   TraceTotals totals_;
   bool making_ = false;
   // An event came while messages were being made.

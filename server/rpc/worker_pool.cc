@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/base/refusal_reason.h"
 
 namespace phitap {
 
@@ -34,9 +35,11 @@ absl::Status WorkerPool::TryPost(std::function<void()> task) {
   {
     std::lock_guard lock(mutex_);
     if (static_cast<int>(tasks_.size()) >= max_waiting_) {
-      return absl::UnavailableError(
-          absl::StrCat("the server is busy: ", tasks_.size(), " of at most ",
-                       max_waiting_, " calls are waiting; try again later"));
+      return WithRefusalReason(
+          absl::UnavailableError(absl::StrCat(
+              "the server is busy: ", tasks_.size(), " of at most ",
+              max_waiting_, " calls are waiting; try again later")),
+          RefusalReason::kPlanningBacklog);
     }
     tasks_.push_back(std::move(task));
   }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/base/refusal_reason.h"
 #include "server/base/status_macros.h"
 
 namespace phitap {
@@ -79,14 +80,18 @@ absl::Status ByteBudget::CheckRoom(int64_t bytes,
   }
   // How much others have is not the caller's to know.
   if (bytes > options_.limit_bytes - reserved_bytes_) {
-    return absl::UnavailableError(absl::StrCat(
-        needed, ", which are not free of the ", options_.limit_bytes, kept));
+    return WithRefusalReason(absl::UnavailableError(absl::StrCat(
+                                 needed, ", which are not free of the ",
+                                 options_.limit_bytes, kept)),
+                             RefusalReason::kMemory);
   }
   const int64_t callers_free = share.limit_bytes - share.used_bytes;
   if (bytes > callers_free) {
-    return absl::UnavailableError(
-        absl::StrCat(needed, ", and ", callers_free, " of the ",
-                     share.limit_bytes, kept, " of one caller are free"));
+    return WithRefusalReason(
+        absl::UnavailableError(absl::StrCat(needed, ", and ", callers_free,
+                                            " of the ", share.limit_bytes, kept,
+                                            " of one caller are free")),
+        RefusalReason::kCallerMemory);
   }
   return absl::OkStatus();
 }
@@ -94,6 +99,11 @@ absl::Status ByteBudget::CheckRoom(int64_t bytes,
 int64_t ByteBudget::reserved_bytes() const {
   std::lock_guard lock(mutex_);
   return reserved_bytes_;
+}
+
+std::map<std::string, int64_t> ByteBudget::reserved_by_caller() const {
+  std::lock_guard lock(mutex_);
+  return callers_bytes_;
 }
 
 void ByteBudget::GiveBack(int64_t bytes, const std::string& caller) {

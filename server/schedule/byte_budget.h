@@ -61,6 +61,8 @@ class ByteBudget {
       int64_t bytes, const std::string& caller = "",
       int64_t caller_limit_bytes = std::numeric_limits<int64_t>::max());
   int64_t reserved_bytes() const;
+  // Of each caller that has any.
+  std::map<std::string, int64_t> reserved_by_caller() const;
 
  private:
   struct CallersShare {

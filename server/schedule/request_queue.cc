@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "server/base/refusal_reason.h"
 
 namespace phitap {
 namespace {
@@ -36,14 +37,18 @@ absl::Status RequestQueue::Push(std::shared_ptr<AcceptedTrace> trace) {
 
 absl::Status RequestQueue::CheckRoom(const std::string& caller) const {
   if (size() >= limits_.max_requests) {
-    return absl::UnavailableError(
-        absl::StrCat("the queue is full: ", size(), " of at most ",
-                     limits_.max_requests, " requests are waiting"));
+    return WithRefusalReason(
+        absl::UnavailableError(
+            absl::StrCat("the queue is full: ", size(), " of at most ",
+                         limits_.max_requests, " requests are waiting")),
+        RefusalReason::kQueueFull);
   }
   if (CountOf(caller) >= limits_.max_caller_requests) {
-    return absl::UnavailableError(absl::StrCat(
-        "the queue holds ", CountOf(caller), " of at most ",
-        limits_.max_caller_requests, " waiting requests of one caller"));
+    return WithRefusalReason(
+        absl::UnavailableError(absl::StrCat(
+            "the queue holds ", CountOf(caller), " of at most ",
+            limits_.max_caller_requests, " waiting requests of one caller")),
+        RefusalReason::kCallerQueueFull);
   }
   return absl::OkStatus();
 }
@@ -114,6 +119,14 @@ int RequestQueue::size() const {
   size_t count = 0;
   for (const auto& [caller, traces] : callers_) count += traces.size();
   return static_cast<int>(count);
+}
+
+std::map<std::string, int> RequestQueue::count_by_caller() const {
+  std::map<std::string, int> counts;
+  for (const auto& [caller, traces] : callers_) {
+    counts[caller] = static_cast<int>(traces.size());
+  }
+  return counts;
 }
 
 int RequestQueue::CountOf(const std::string& caller) const {

@@ -53,6 +53,8 @@ class RequestQueue {
   }
 
   int size() const;
+  // Requests of each caller that has any.
+  std::map<std::string, int> count_by_caller() const;
   bool Holds(const AcceptedTrace& trace) const;
   // Tells each request how many are ahead of it: `running` and those before
   // it if the callers took turns request by request.

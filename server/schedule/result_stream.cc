@@ -186,7 +186,8 @@ void ResultStream::Finish(absl::Duration queue_time,
     TraceFinished finished = {.finish_reasons = finish_reasons_,
                               .queue_time = queue_time,
                               .compute_time = compute_time,
-                              .token_layers_computed = token_layers_};
+                              .token_layers_computed = token_layers_,
+                              .computed_at = clock_->Now()};
     bool all_ok = true;
     for (std::optional<absl::Status>& status : run_statuses_) {
       finished.run_statuses.push_back(

@@ -51,6 +51,8 @@ struct TraceFinished {
   absl::Duration queue_time;
   absl::Duration compute_time;
   int64_t token_layers_computed = 0;
+  // When its last value was there.
+  absl::Time computed_at;
 };
 
 // The whole request was given up, and what was not read before is dropped; or

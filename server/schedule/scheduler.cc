@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "server/base/refusal_reason.h"
 #include "server/base/retry_hint.h"
 #include "server/base/status_macros.h"
 #include "server/schedule/heap_trim.h"
@@ -88,7 +89,10 @@ absl::StatusOr<std::shared_ptr<ResultStream>> Scheduler::Submit(
   std::shared_ptr<ResultStream> stream = (*trace)->stream;
   {
     std::lock_guard lock(mutex_);
-    if (stopping_) return absl::UnavailableError("the server is stopping");
+    if (stopping_) {
+      return WithRefusalReason(absl::UnavailableError("the server is stopping"),
+                               RefusalReason::kStopping);
+    }
     const absl::Status pushed = queue_.Push(*std::move(trace));
     if (!pushed.ok()) return WithRetryHint(pushed, pace_.hint());
     queue_.TellPositions(CountRunning());
@@ -148,6 +152,32 @@ int Scheduler::CountRunning() const {
   return count;
 }
 
+EngineActivity Scheduler::activity() const {
+  EngineActivity activity = {.waves = {.count = wave_count_,
+                                       .tokens = wave_tokens_,
+                                       .workspace_bytes = workspace_bytes_},
+                             .undelivered_bytes = undelivered_bytes(),
+                             .root_bytes = root_bytes_};
+  for (const auto& [caller, bytes] : budget_->reserved_by_caller()) {
+    activity.callers[caller].undelivered_bytes = bytes;
+  }
+  std::lock_guard lock(mutex_);
+  for (const auto& [caller, count] : queue_.count_by_caller()) {
+    activity.callers[caller].queued_requests = count;
+  }
+  for (const auto& [trace, waves] : under_way_) {
+    if (queue_.Holds(*trace)) continue;
+    ++activity.callers[trace->caller].running_requests;
+  }
+  return activity;
+}
+
+void Scheduler::Show(const WavesUnderWay& waves) {
+  wave_count_ = waves.count;
+  wave_tokens_ = waves.tokens;
+  workspace_bytes_ = waves.workspace_bytes;
+}
+
 void Scheduler::Serve(ExecutorMap executors) {
   RowPlanner rows(
       {.max_root_bytes = memory_.max_root_bytes,
@@ -155,12 +185,16 @@ void Scheduler::Serve(ExecutorMap executors) {
        .root_bytes = [&](const std::string& model, int layers, int64_t tokens) {
          return executors.at(model)->RootBytes(layers, tokens);
        }});
+  Metrics unread;
+  EngineMetrics metrics(options_.metrics == nullptr ? unread
+                                                    : *options_.metrics);
   const auto start = [&](GatheredWave wave) {
     const std::string& model = wave.entries.front().trace->plan->model;
     const WaveParts parts = {.executor = executors.at(model).get(),
                              .rows = &rows,
                              .clock = options_.clock,
-                             .pace = &pace_};
+                             .pace = &pace_,
+                             .metrics = &metrics.Of(model)};
     return std::make_unique<WaveUnderWay>(std::move(wave), parts);
   };
   WaveStack waves({.max_tokens = options_.max_wave_tokens,
@@ -173,6 +207,7 @@ void Scheduler::Serve(ExecutorMap executors) {
     for (const ForgottenRoot& forgotten : rows.TakeForgotten()) {
       executors.at(forgotten.model)->ForgetRoot(forgotten.root);
     }
+    root_bytes_ = rows.root_bytes();
   }
 }
 
@@ -184,8 +219,10 @@ void Scheduler::MakeStep(WaveStack& waves, const StartWave& start) {
     GatheredWave wave = TakeWave(*room);
     if (!wave.empty()) waves.Push(start(std::move(wave)));
   }
+  Show(waves.under_way());
   if (waves.empty()) return;
   if (std::unique_ptr<WaveUnderWay> ended = waves.Step()) {
+    Show(waves.under_way());
     PutBack(std::move(ended));
   }
 }

@@ -4,6 +4,7 @@
 #ifndef PHITAP_SERVER_SCHEDULE_SCHEDULER_H_
 #define PHITAP_SERVER_SCHEDULE_SCHEDULER_H_
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -19,9 +20,11 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/base/clock.h"
+#include "server/observe/metrics.h"
 #include "server/plan/executor.h"
 #include "server/plan/trace_plan.h"
 #include "server/schedule/byte_budget.h"
+#include "server/schedule/engine_activity.h"
 #include "server/schedule/memory_limits.h"
 #include "server/schedule/request_queue.h"
 #include "server/schedule/result_stream.h"
@@ -44,8 +47,9 @@ struct SchedulerOptions {
   // `memory` as it is.
   std::function<MemoryLimits()> decide_memory;
   CallerSharing sharing = CallerSharing::kWithinCaller;
-  // Outlives the scheduler.
+  // Both outlive the scheduler. Without metrics nothing is counted.
   const Clock* clock = nullptr;
+  Metrics* metrics = nullptr;
 };
 
 // By the name of the model.
@@ -93,6 +97,7 @@ class Scheduler {
   int queued_requests() const;
   int64_t undelivered_bytes() const { return budget_->reserved_bytes(); }
   const MemoryLimits& memory() const { return memory_; }
+  EngineActivity activity() const;
 
  private:
   explicit Scheduler(SchedulerOptions options);
@@ -106,6 +111,8 @@ class Scheduler {
   using StartWave = std::function<std::unique_ptr<WaveUnderWay>(GatheredWave)>;
   // One step of a wave, of a new one if it is time for one.
   void MakeStep(WaveStack& waves, const StartWave& start);
+  // For whoever asks what goes on.
+  void Show(const WavesUnderWay& waves);
   // Requests in waves under way of which nothing is queued. With mutex_ held.
   int CountRunning() const;
   // Blocks until there is something to compute; false once the server is
@@ -121,6 +128,11 @@ class Scheduler {
   MemoryLimits memory_;
   std::optional<ByteBudget> budget_;
   RetryPace pace_;
+
+  std::atomic<int> wave_count_ = 0;
+  std::atomic<int64_t> wave_tokens_ = 0;
+  std::atomic<int64_t> workspace_bytes_ = 0;
+  std::atomic<int64_t> root_bytes_ = 0;
 
   mutable std::mutex mutex_;  // Guards the next three.
   RequestQueue queue_;

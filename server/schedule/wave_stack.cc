@@ -30,7 +30,18 @@ std::optional<WaveLimits> WaveStack::Room() const {
   return room;
 }
 
+WavesUnderWay WaveStack::under_way() const {
+  WavesUnderWay waves = {.count = static_cast<int>(levels_.size())};
+  for (const Level& level : levels_) {
+    const PassSize& size = level.wave->wave().size;
+    waves.tokens += size.tokens;
+    waves.workspace_bytes += size.workspace_bytes;
+  }
+  return waves;
+}
+
 void WaveStack::Push(std::unique_ptr<WaveUnderWay> wave) {
+  if (!levels_.empty()) levels_.back().wave->NoteSetAside();
   levels_.push_back({.wave = std::move(wave)});
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "server/schedule/engine_activity.h"
 #include "server/schedule/wave_builder.h"
 #include "server/schedule/wave_under_way.h"
 
@@ -27,6 +28,7 @@ class WaveStack {
   explicit WaveStack(WaveLimits whole) : whole_(whole) {}
 
   bool empty() const { return levels_.empty(); }
+  WavesUnderWay under_way() const;
   // What a wave may take that is started now; none if none may be.
   std::optional<WaveLimits> Room() const;
   // Starts to run it, to be ended before the one that ran.

@@ -35,7 +35,9 @@ WaveUnderWay::WaveUnderWay(GatheredWave wave, const WaveParts& parts)
   rows_ = plan.rows;
   work_ = WaveWork(plan, wave_.entries.front().pass.phase);
   running_ = parts_.executor->Start(std::move(plan));
-  compute_time_ = parts_.clock->Now() - started_at_;
+  parts_.metrics->CountWave(wave_.entries.front().pass.phase,
+                            wave_.size.tokens);
+  CountTime(started_at_);
 }
 
 std::vector<CallerRun> WaveUnderWay::Runs() const {
@@ -61,17 +63,25 @@ std::vector<CallerRun> WaveUnderWay::Runs() const {
 void WaveUnderWay::Begin(AcceptedTrace& trace) {
   if (trace.started_at != absl::InfiniteFuture()) return;
   trace.started_at = started_at_;
+  parts_.metrics->CountWait(trace.started_at - trace.accepted_at);
   auto counted = std::make_shared<CountedMemory>();
   counted->bytes = std::move(trace.working_bytes);
   counted->memory = parts_.executor->Begin(trace.plan);
   trace.memory = {counted, counted->memory.get()};
 }
 
+void WaveUnderWay::CountTime(absl::Time before) {
+  const absl::Duration taken = parts_.clock->Now() - before;
+  compute_time_ += taken;
+  parts_.metrics->CountTime(taken);
+}
+
 bool WaveUnderWay::Step() {
   const absl::Time before = parts_.clock->Now();
   const bool more = running_->Step();
   work_.StepDone();
-  compute_time_ += parts_.clock->Now() - before;
+  parts_.metrics->CountStep();
+  CountTime(before);
   return more;
 }
 
@@ -79,7 +89,7 @@ void WaveUnderWay::Finish() {
   const absl::Time before = parts_.clock->Now();
   const std::vector<RowOutcome> outcomes = running_->Finish();
   End(running_->kept_roots());
-  compute_time_ += parts_.clock->Now() - before;
+  CountTime(before);
   Settle(outcomes);
 }
 

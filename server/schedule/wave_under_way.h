@@ -14,6 +14,7 @@
 #include "server/schedule/accepted_trace.h"
 #include "server/schedule/retry_pace.h"
 #include "server/schedule/rows/row_planner.h"
+#include "server/schedule/wave_metrics.h"
 #include "server/schedule/wave_work.h"
 
 namespace phitap {
@@ -26,6 +27,8 @@ struct WaveParts {
   const Clock* clock = nullptr;
   // Is told when requests end.
   RetryPace* pace = nullptr;
+  // Of the executor's model.
+  WaveMetrics* metrics = nullptr;
 };
 
 // On the compute thread; every wave is ended once before it is destroyed.
@@ -38,6 +41,8 @@ class WaveUnderWay {
   bool Step();
   // After the last step.
   void Finish();
+  // A smaller wave goes first now.
+  void NoteSetAside() { parts_.metrics->CountSetAside(); }
   // Instead of it: the wave is given up, its runs are cancelled.
   void GiveUp();
 
@@ -50,6 +55,8 @@ class WaveUnderWay {
 
  private:
   void Begin(AcceptedTrace& trace);
+  // The compute thread has worked on it since `before`.
+  void CountTime(absl::Time before);
   std::vector<CallerRun> Runs() const;
   // Destroys what runs, and tells the planner that the roots `kept` are there.
   void End(const std::vector<RootId>& kept);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "phitap/v1/activation_service.grpc.pb.h"
+#include "server/observe/metrics.h"
 #include "server/rpc/activation_service.h"
 #include "server/rpc/rpc_server.h"
 #include "tests/support/manual_clock.h"
@@ -71,6 +72,7 @@ class PuppetServer {
         authenticator_({.roles = options.anonymous_roles}, identities_.get()),
         planning_({.max_waiting = options.max_waiting_calls}) {
     options.schedule.clock = &clock_;
+    options.schedule.metrics = &metrics_;
     scheduler_ = *Scheduler::Start(options.schedule, [this] {
       ExecutorMap executors;
       executors["tiny"] = std::make_unique<PuppetExecutor>(&stage_);
@@ -85,6 +87,7 @@ class PuppetServer {
                      .planning = &planning_,
                      .delivery = &delivery_,
                      .watch = &watch_,
+                     .metrics = &service_metrics_,
                      .clock = &clock_,
                      .limits = options.limits});
     absl::StatusOr<std::unique_ptr<RpcServer>> rpc =
@@ -102,6 +105,7 @@ class PuppetServer {
   Scheduler& scheduler() { return *scheduler_; }
   // Those of callers that do not say who they are.
   OwnedTensors tensors() { return tensors_->Of({}); }
+  const Metrics& metrics() const { return metrics_; }
   StreamWatch& watch() { return watch_; }
   IdentityFile& identities() { return *identities_; }
   RpcServer& rpc() { return *rpc_; }
@@ -120,6 +124,8 @@ class PuppetServer {
   }
 
   ManualClock clock_;
+  Metrics metrics_;
+  ServiceMetrics service_metrics_{metrics_};
   WaveStage stage_;
   ServedModels models_{PuppetModels()};
   std::unique_ptr<NamedTensors> tensors_;

@@ -162,6 +162,16 @@ TEST(ServerConfig, RefusesAFileWithAKeyThatIsNoFlag) {
   EXPECT_THAT(outcome.text, HasSubstr("threats"));
 }
 
+TEST(ServerConfig, ExposesMetricsOnlyWhereItIsTold) {
+  EXPECT_EQ(Read({"--model=a=/x"}).config->metrics_listen, "");
+  EXPECT_EQ(Read({"--model=a=/x", "--metrics-listen", "off"})
+                .config->metrics_listen,
+            "");
+  EXPECT_EQ(Read({"--model=a=/x", "--metrics-listen", "[::1]:9464"})
+                .config->metrics_listen,
+            "[::1]:9464");
+}
+
 TEST(ServerConfig, PrintsHelpAndVersion) {
   const ConfigOutcome help = Read({"--help"});
   EXPECT_EQ(help.exit_code, 0);
@@ -169,7 +179,9 @@ TEST(ServerConfig, PrintsHelpAndVersion) {
               AllOf(HasSubstr("--stall-timeout"), HasSubstr("Examples:")));
   const ConfigOutcome version = Read({"--version"});
   EXPECT_EQ(version.exit_code, 0);
-  EXPECT_THAT(version.text, ::testing::StartsWith("phitapd "));
+  EXPECT_THAT(version.text,
+              AllOf(::testing::StartsWith("phitapd "), HasSubstr(" (commit "),
+                    HasSubstr("\nlibtorch 2."), HasSubstr("\ngRPC 1.")));
 }
 
 struct WrongFlag {
@@ -205,6 +217,10 @@ INSTANTIATE_TEST_SUITE_P(
         {"ListenOnALargePort",
          {"--model", "a=/x", "--listen", "[::1]:65536"},
          "--listen: \"[::1]:65536\""},
+        {"MetricsOnAUnixSocket",
+         {"--model", "a=/x", "--metrics-listen", "unix:/run/m"},
+         "--metrics-listen: \"unix:/run/m\"; valid: HOST:PORT with port 0 (a "
+         "free one) to 65535, or off"},
         {"Cuda",
          {"--model", "a=/x", "--device", "cuda"},
          "--device: \"cuda\": this version computes on the CPU only"},

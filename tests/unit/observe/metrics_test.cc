@@ -94,6 +94,8 @@ TEST(Metrics, TotalsACounterOverItsLabels) {
   metrics.CounterOf(Metric::kSentBytes, {"demo", "anonymous"}).Increment(7);
   EXPECT_EQ(metrics.Total(Metric::kSentBytes), 12);
   EXPECT_EQ(metrics.Total(Metric::kTokenLayersSaved), 0);
+  EXPECT_EQ(metrics.Total(Metric::kSentBytes, "model", "phi"), 5);
+  EXPECT_EQ(metrics.Total(Metric::kSentBytes, "model", "named"), 0);
 }
 
 TEST(Samples, AreExposedByTheirDeclarations) {
