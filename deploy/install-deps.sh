@@ -32,7 +32,7 @@ usage: deploy/install-deps.sh [--tests] [--fuzz] [--tidy]
 Installs the Debian packages and the Rust compiler that phitap is built with, and unpacks libtorch under build/deps/libtorch.
 Nothing is touched that is there already.
 
-  --tests  also the test environment, build/deps/venv: transformers on the same libtorch (3 GB)
+  --tests  also the test environment, build/deps/venv: transformers on the same libtorch (3 GB), and promtool (50 MB)
   --fuzz   also clang and its sanitizers, for the preset `fuzz`
   --tidy   also clang, clang-tidy and clang-format, for the preset `tidy`
   --help   this text
@@ -61,7 +61,10 @@ main() {
   install_packages "${packages[@]}"
   install_rust
   install_libtorch
-  [ -z "$with_tests" ] || install_test_environment
+  if [ -n "$with_tests" ]; then
+    install_promtool
+    install_test_environment
+  fi
 }
 
 fail() {
@@ -152,6 +155,26 @@ install_libtorch() {
     "torch==$TORCH_VERSION" "nvidia-cuda-runtime==$CUDART_VERSION" "nvidia-cuda-cupti==$CUPTI_VERSION"
   rm -rf "$target"
   mv "$target.partial" "$target"
+}
+
+# The checker of alerts and queries alone: installed as a package, Prometheus would start to serve here.
+install_promtool() {
+  local target=$DEPS/prometheus
+  if [ -x "$target/promtool" ]; then
+    echo "promtool: $("$target/promtool" --version 2>&1 | head -n 1) is in $target"
+    return
+  fi
+  rm -rf "$target.partial"
+  mkdir -p "$target.partial"
+  with_progress "promtool (19 MB to fetch)" "$LOGS/promtool.log" fetch_promtool "$target.partial"
+  rm -rf "$target"
+  mv "$target.partial" "$target"
+}
+
+fetch_promtool() {
+  apt-cache show prometheus >/dev/null 2>&1 || as_root apt-get update -q || true
+  (cd "$1" && apt-get download -q prometheus && dpkg-deb -x prometheus_*.deb unpacked && mv unpacked/usr/bin/promtool . &&
+    rm -rf unpacked prometheus_*.deb)
 }
 
 # Python with transformers; it sees the server's own libtorch through a path file, so both sides of a comparison are one library.
