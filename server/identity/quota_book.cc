@@ -34,8 +34,10 @@ absl::Status QuotaBook::Place::TakeTokens(int64_t tokens) {
                                           " tokens (of its prompts, and those "
                                           "that it may generate)");
   if (tokens > most) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(needed, ", and you may have ", most, " a minute"));
+    return WithRefusalReason(
+        absl::ResourceExhaustedError(
+            absl::StrCat(needed, ", and you may have ", most, " a minute")),
+        RefusalReason::kTokenQuota);
   }
   std::lock_guard lock(book_->mutex_);
   Account& account = book_->Settle(*identity_);
@@ -44,9 +46,10 @@ absl::Status QuotaBook::Place::TakeTokens(int64_t tokens) {
   if (missing > 0) {
     const auto left =
         static_cast<int64_t>(static_cast<double>(most) - account.taken_tokens);
-    return WithRetryHint(absl::UnavailableError(absl::StrCat(
-                             needed, ", and of your ", most, " a minute ",
-                             std::max<int64_t>(left, 0), " are left")),
+    const absl::Status refused = absl::UnavailableError(
+        absl::StrCat(needed, ", and of your ", most, " a minute ",
+                     std::max<int64_t>(left, 0), " are left"));
+    return WithRetryHint(WithRefusalReason(refused, RefusalReason::kTokenQuota),
                          absl::Minutes(missing / static_cast<double>(most)));
   }
   account.taken_tokens += static_cast<double>(tokens);
@@ -70,9 +73,10 @@ absl::StatusOr<QuotaBook::Place> QuotaBook::TakePlace(
   Account& account = Settle(*identity);
   const int64_t most = identity->quotas.max_requests;
   if (account.requests >= most) {
-    return absl::UnavailableError(absl::StrCat("you have ", account.requests,
-                                               " of at most ", most,
-                                               " requests under way"));
+    return WithRefusalReason(absl::UnavailableError(absl::StrCat(
+                                 "you have ", account.requests, " of at most ",
+                                 most, " requests under way")),
+                             RefusalReason::kRequestQuota);
   }
   ++account.requests;
   return Place(this, std::move(identity));

@@ -91,7 +91,9 @@ absl::Status ByteBudget::CheckRoom(int64_t bytes,
         absl::UnavailableError(absl::StrCat(needed, ", and ", callers_free,
                                             " of the ", share.limit_bytes, kept,
                                             " of one caller are free")),
-        RefusalReason::kCallerMemory);
+        share.limit_bytes < options_.caller_limit_bytes
+            ? RefusalReason::kByteQuota
+            : RefusalReason::kCallerMemory);
   }
   return absl::OkStatus();
 }

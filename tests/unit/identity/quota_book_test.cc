@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "server/base/refusal_reason.h"
 #include "server/base/retry_hint.h"
 #include "tests/support/manual_clock.h"
 #include "tests/support/status_matchers.h"
@@ -37,6 +38,8 @@ TEST_F(QuotaBookTest, GivesNoMorePlacesThanTheIdentityMayHave) {
   const Place second = *book_.TakePlace(alice);
   EXPECT_THAT(book_.TakePlace(alice),
               StatusIs(Code::kUnavailable, HasSubstr("2 of at most 2")));
+  EXPECT_EQ(RefusalReasonOf(book_.TakePlace(alice).status()),
+            RefusalReason::kRequestQuota);
   EXPECT_THAT(book_.TakePlace(Named("bob", {.max_requests = 1})), IsOk());
   first.reset();
   EXPECT_THAT(book_.TakePlace(alice), IsOk());
@@ -65,6 +68,7 @@ TEST_F(QuotaBookTest, GivesNoMoreTokensAMinuteThanTheIdentityMayHave) {
                                 AllOf(HasSubstr("has 200 tokens"),
                                       HasSubstr("your 600 a minute 100"))));
   EXPECT_EQ(RetryHintOf(refused), absl::Seconds(10));
+  EXPECT_EQ(RefusalReasonOf(refused), RefusalReason::kTokenQuota);
   clock_.Advance(absl::Seconds(9));
   EXPECT_THAT(other.TakeTokens(200),
               StatusIs(Code::kUnavailable, ::testing::_));

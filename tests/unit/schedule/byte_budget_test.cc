@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "server/base/refusal_reason.h"
+
 namespace phitap {
 namespace {
 
@@ -57,6 +59,7 @@ TEST(ByteBudget, KeepsRoomThatOneCallerCannotTakeFromTheOthers) {
   const absl::Status status = budget.Reserve(30, "x").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(MessageOf(status), HasSubstr("20 of the 60"));
+  EXPECT_EQ(RefusalReasonOf(status), RefusalReason::kCallerMemory);
   EXPECT_TRUE(budget.Reserve(60, "y").ok());
   first.reset();
   EXPECT_TRUE(budget.Reserve(60, "x").ok());
@@ -73,6 +76,7 @@ TEST(ByteBudget, GivesACallerWithABoundOfItsOwnNoMore) {
   const absl::Status status = budget.Reserve(20, "x", 30).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(MessageOf(status), HasSubstr("10 of the 30"));
+  EXPECT_EQ(RefusalReasonOf(status), RefusalReason::kByteQuota);
   // The server's own bound is the smaller one.
   EXPECT_EQ(budget.Reserve(61, "y", 90).status().code(),
             absl::StatusCode::kResourceExhausted);
