@@ -96,10 +96,11 @@ absl::Status TraceReactor::Accept(const grpc::ByteBuffer& request) {
                           .identity = *caller_.identity,
                           .limits = parts_.limits.plan}));
   if (!Watch()) return absl::CancelledError("the call was cancelled");
+  const absl::Time planned_at = parts_.clock->Now();
   ASSIGN_OR_RETURN(std::shared_ptr<ResultStream> stream, Submit(planned));
   std::lock_guard lock(mutex_);
   model_ = planned.model->name;
-  accepted_at_ = parts_.clock->Now();
+  planned_at_ = planned_at;
   messages_.emplace(TraceMessagesOptions{.request_id = tag_.request_id,
                                          .model = planned.model,
                                          .plan = planned.plan,
@@ -278,7 +279,7 @@ TraceRecord TraceReactor::Record() const {
                         .accepted = stream_ != nullptr,
                         .totals = totals_,
                         .whole_time = now - started_at_};
-  if (record.accepted) record.plan_time = accepted_at_ - started_at_;
+  if (record.accepted) record.plan_time = planned_at_ - started_at_;
   if (totals_.computed_at < now) {
     record.delivery_time = now - totals_.computed_at;
   }

@@ -93,7 +93,7 @@ class TraceReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   // Until the call is about to end.
   QuotaBook::Place place_;
   std::string model_;
-  absl::Time accepted_at_ = absl::InfiniteFuture();
+  absl::Time planned_at_ = absl::InfiniteFuture();
   TraceTotals totals_;
   bool making_ = false;
   // An event came while messages were being made.
