@@ -10,7 +10,8 @@ PHITAP_UID=10001
 # What /opt/phitap/bin/phitapd and phitap load, beside what `compile` puts into /opt/phitap/lib; curl fetches models.
 RUNTIME_PACKAGES=(
   ca-certificates curl
-  libabsl20220623 libc-ares2 libfmt9 libgrpc++1.51 libgrpc29 libprotobuf32 libre2-9 libspdlog1.10 libssl3 libstdc++6 libxxhash0 zlib1g
+  libabsl20220623 libc-ares2 libcivetweb1 libfmt9 libgrpc++1.51 libgrpc29 libprometheus-cpp-core1.0 libprometheus-cpp-pull1.0 libprotobuf32
+  libre2-9 libspdlog1.10 libssl3 libstdc++6 libxxhash0 zlib1g
 )
 
 usage() {
