@@ -44,8 +44,7 @@ def tool(name: str) -> Tool:
 
 
 #: Flags that a server may be without, and that are then not asked of it.
-OPTIONAL_FLAGS = {"insecure-listen", "tls-cert", "tls-key", "tls-client-ca", "tls-client-certs", "tokens", "anonymous-roles", "model-folder",
-                  "drain-grace", "drain-timeout", "metrics-listen"}
+OPTIONAL_FLAGS = {"model-folder", "drain-grace", "drain-timeout", "metrics-listen"}
 
 
 @functools.cache
