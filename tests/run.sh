@@ -60,6 +60,8 @@ test_release() {
   run_pytest client client/python/tests
   run_pytest golden tests/golden
   run_pytest served tests/integration
+  step "install the tools of tests/deploy" tests/deploy/install-tools.sh || return
+  run_pytest deploy tests/deploy
 }
 
 test_sanitized() {

@@ -44,7 +44,7 @@ def tool(name: str) -> Tool:
 
 
 #: Flags that a server may be without, and that are then not asked of it.
-OPTIONAL_FLAGS = {"model-folder", "drain-grace", "drain-timeout", "metrics-listen"}
+OPTIONAL_FLAGS = {"model-folder", "drain-grace", "drain-timeout"}
 
 
 @functools.cache
