@@ -12,6 +12,7 @@
 #include "server/base/field_error.h"
 #include "server/base/status_macros.h"
 #include "server/build_facts.h"
+#include "server/models/model_folder.h"
 #include "server/security_flags.h"
 #include "server/server_flags.h"
 
@@ -27,6 +28,7 @@ constexpr char kExamples[] = R"(Examples:
   phitapd --model phi=/models/phi --max-sweep-cells 4096 --max-generated-tokens 1024
   phitapd --model phi=/models/phi --max-root-bytes 4GiB --max-caller-bytes 1GiB --share-across-callers on
   phitapd --model phi=/models/phi --metrics-listen 127.0.0.1:9464 --log-format json
+  phitapd --model-folder /srv/models --max-model-bytes 40GiB --drain-grace 10s
   phitapd --config /etc/phitap.toml
 A configuration file holds the same flags without dashes, one a line:
   model = ["phi=/models/Phi-3-mini-4k-instruct"]
@@ -53,11 +55,14 @@ absl::Status Apply(const std::deque<Flag>& flags, ServerConfig& config) {
     }
   }
   RETURN_IF_ERROR(SettleSecurity(config));
-  if (!config.models.empty()) return absl::OkStatus();
+  RETURN_IF_ERROR(ModelFolder(config.model_folder).Check());
+  if (!config.models.empty() || !config.model_folder.empty()) {
+    return absl::OkStatus();
+  }
   return InvalidField({.field = "--model",
                        .problem = "none given",
                        .valid = "NAME=PATH, at least once, e.g. "
-                                "phi=/models/phi"});
+                                "phi=/models/phi, or --model-folder"});
 }
 
 ConfigOutcome Refuse(const absl::Status& status) {

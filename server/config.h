@@ -10,10 +10,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "server/base/dtype.h"
 #include "server/checkpoint/file_bytes.h"
 #include "server/identity/identity.h"
 #include "server/model/weight_packing.h"
+#include "server/models/model_source.h"
 #include "server/observe/log.h"
 #include "server/rpc/rpc_server.h"
 #include "server/rpc/service_parts.h"
@@ -22,14 +24,20 @@
 
 namespace phitap {
 
-struct ModelSource {
-  std::string name;
-  // A Hugging Face folder.
-  std::string path;
+// How the server stops.
+struct StopTimes {
+  // Requests are still accepted, while health checks say NOT_SERVING.
+  absl::Duration grace;
+  // Then what was accepted may go on.
+  absl::Duration drain_timeout = absl::Hours(1);
 };
 
 struct ServerConfig {
   std::vector<ModelSource> models;
+  // Below which administrators may load others; empty for none.
+  std::string model_folder;
+  // Of the weights of all models; 0 is decided by the memory that is there.
+  int64_t max_model_bytes = 0;
   // None computes in the element type that the checkpoint is stored in.
   std::optional<DType> dtype;
   WeightStorage weights = WeightStorage::kMap;
@@ -44,8 +52,9 @@ struct ServerConfig {
   std::optional<std::set<Role>> anonymous_roles;
   // Whether other machines may connect without encryption.
   bool insecure_listen = false;
-  // Where the address is written once the server listens; empty for nowhere.
+  // Where the address is written once the models are ready; empty for nowhere.
   std::string address_file;
+  StopTimes stop;
   LogOptions log;
   // Where metrics are exposed, HOST:PORT; empty for nowhere.
   std::string metrics_listen;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "absl/strings/str_cat.h"
+#include "server/base/field_error.h"
 #include "server/free_memory.h"
 #include "server/memory_shares.h"
 #include "server/observe/log.h"
@@ -22,22 +24,41 @@ void DecideTensorMemory(ServerConfig& config) {
   config.limits.max_upload_bytes = config.tensors.max_bytes;
 }
 
-MemoryLimits DecideEngineMemory(const ServerConfig& config,
-                                const std::vector<ServedModel>& served) {
-  MemorySources sources = ProcessMemorySources();
-  for (const ServedModel& model : served) {
-    if (config.weights != WeightStorage::kMap) break;
-    if (!model.packed) sources.mapped_bytes += model.weight_bytes;
+absl::Status DecideModelMemory(int64_t configured_bytes, ServerConfig& config) {
+  if (config.max_model_bytes == 0) {
+    config.max_model_bytes = configured_bytes;
+    if (config.model_folder.empty()) return absl::OkStatus();
+    const int64_t free_bytes =
+        ReadFreeMemory(ProcessMemorySources()).size_bytes - configured_bytes;
+    config.max_model_bytes += std::max<int64_t>(free_bytes, 0) / 2;
+    return absl::OkStatus();
   }
-  const FreeMemory memory = ReadFreeMemory(sources);
-  const MemoryLimits limits =
-      DivideMemory({.free_bytes = memory.size_bytes,
-                    .tensor_bytes = config.tensors.max_bytes +
-                                    config.limits.max_upload_bytes},
-                   config.schedule.memory);
+  if (config.max_model_bytes >= configured_bytes) return absl::OkStatus();
+  return InvalidField(
+      {.field = "--max-model-bytes",
+       .problem = absl::StrCat(config.max_model_bytes),
+       .valid = absl::StrCat("at least ", configured_bytes,
+                             ", which the models of --model need")});
+}
+
+int64_t FreeForModels(int64_t mapped_bytes) {
+  MemorySources sources = ProcessMemorySources();
+  sources.mapped_bytes = mapped_bytes;
+  return ReadFreeMemory(sources).size_bytes;
+}
+
+MemoryLimits DecideEngineMemory(const ServerConfig& config) {
+  const FreeMemory memory = ReadFreeMemory(ProcessMemorySources());
+  const MemoryLimits limits = DivideMemory(
+      {.free_bytes =
+           std::max<int64_t>(memory.size_bytes - config.max_model_bytes, 0),
+       .tensor_bytes =
+           config.tensors.max_bytes + config.limits.max_upload_bytes},
+      config.schedule.memory);
   Log(LogLevel::kInfo, "memory",
       {{log_field::kBound, memory.bound},
        {log_field::kFreeBytes, memory.size_bytes},
+       {log_field::kModelBytes, config.max_model_bytes},
        {log_field::kUndeliveredBytes, limits.max_undelivered_bytes},
        {log_field::kCallerBytes, limits.max_caller_bytes},
        {log_field::kWorkspaceBytes, limits.max_workspace_bytes},

@@ -5,11 +5,10 @@
 #define PHITAP_SERVER_DECIDE_MEMORY_H_
 
 #include <cstdint>
-#include <vector>
 
+#include "absl/status/status.h"
 #include "server/config.h"
 #include "server/model/weight_packing.h"
-#include "server/rpc/served_models.h"
 #include "server/schedule/memory_limits.h"
 
 namespace phitap {
@@ -22,9 +21,17 @@ WeightPacking DecideWeightPacking(const ServerConfig& config,
 // Fills in the bytes of named tensors and uploads. Before any are read.
 void DecideTensorMemory(ServerConfig& config);
 
-// What the engine may hold beside these. Once the models are loaded.
-MemoryLimits DecideEngineMemory(const ServerConfig& config,
-                                const std::vector<ServedModel>& served);
+// Fills in what weights of models may take: `configured_bytes` for those of the
+// configuration and, where others may be loaded, half of what is free beside
+// them. INVALID_ARGUMENT where the bound that is given does not suffice.
+absl::Status DecideModelMemory(int64_t configured_bytes, ServerConfig& config);
+
+// What another model may take beside those of which files of `mapped_bytes` are
+// used in place.
+int64_t FreeForModels(int64_t mapped_bytes);
+
+// What the engine may hold beside these. Before any model is loaded.
+MemoryLimits DecideEngineMemory(const ServerConfig& config);
 
 }  // namespace phitap
 

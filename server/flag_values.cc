@@ -62,4 +62,13 @@ absl::StatusOr<absl::Duration> ParseDuration(const FlagText& given) {
   return InvalidFlag(given, "a positive duration, e.g. 90s, 10m, 1h30m");
 }
 
+absl::StatusOr<absl::Duration> ParseDurationOrZero(const FlagText& given) {
+  absl::Duration duration;
+  if (absl::ParseDuration(given.text, &duration) &&
+      duration == absl::ZeroDuration()) {
+    return duration;
+  }
+  return ParseDuration(given);
+}
+
 }  // namespace phitap

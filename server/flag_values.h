@@ -42,6 +42,8 @@ absl::StatusOr<int64_t> ParseBytesOrAuto(const FlagText& given,
 
 // `90s`, `10m`, `1h30m`: positive.
 absl::StatusOr<absl::Duration> ParseDuration(const FlagText& given);
+// The same, and 0s.
+absl::StatusOr<absl::Duration> ParseDurationOrZero(const FlagText& given);
 
 // One of a few names.
 template <typename Value>

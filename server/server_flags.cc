@@ -72,6 +72,13 @@ void AddServingFlags(ServerConfig& config, std::deque<Flag>& flags) {
                    [&config](const FlagText& given) {
                      return AddModel(given, config.models);
                    }});
+  flags.push_back({"--model-folder",
+                   "FOLDER",
+                   "Whose sub-folders administrators may load as models, and "
+                   "unload, while the server runs; then --model may be left "
+                   "out",
+                   {""},
+                   Into(config.model_folder, ParseAnything)});
   flags.push_back({"--listen",
                    "HOST:PORT|unix:PATH",
                    "Where to listen; port 0 takes a free one",
@@ -79,7 +86,7 @@ void AddServingFlags(ServerConfig& config, std::deque<Flag>& flags) {
                    Into(config.rpc.listen, ParseListen)});
   flags.push_back({"--address-file",
                    "FILE",
-                   "Where to write the address once the server listens",
+                   "Where to write the address once the models are ready",
                    {""},
                    Into(config.address_file, ParseAnything)});
   flags.push_back({"--state-dir",
@@ -122,6 +129,22 @@ void AddServingFlags(ServerConfig& config, std::deque<Flag>& flags) {
                    "Threads of the forward; default: the physical cores",
                    {absl::StrCat(PhysicalCoreCount())},
                    Into(config.threads, IntIn(1, 1024))});
+}
+
+void AddStopFlags(ServerConfig& config, std::deque<Flag>& flags) {
+  flags.push_back({"--drain-grace",
+                   "DURATION",
+                   "How long requests are still accepted once the server has "
+                   "been told to stop and says NOT_SERVING: give those who "
+                   "send them the time to notice, in Kubernetes 5s to 10s",
+                   {"0s"},
+                   Into(config.stop.grace, ParseDurationOrZero)});
+  flags.push_back({"--drain-timeout",
+                   "DURATION",
+                   "How long what was accepted may then go on; what is left "
+                   "is cancelled",
+                   {"1h"},
+                   Into(config.stop.drain_timeout, ParseDuration)});
 }
 
 void AddLimitFlags(ServerConfig& config, std::deque<Flag>& flags) {
@@ -210,6 +233,12 @@ void AddLimitFlags(ServerConfig& config, std::deque<Flag>& flags) {
 // What is `auto` is decided by the memory that is there: see DivideMemory.
 void AddMemoryFlags(ServerConfig& config, std::deque<Flag>& flags) {
   MemoryLimits& memory = config.schedule.memory;
+  flags.push_back({"--max-model-bytes",
+                   "SIZE|auto",
+                   "Bytes of the weights of all models; auto: those of --model "
+                   "and, with --model-folder, half of what is free beside them",
+                   {"auto"},
+                   Into(config.max_model_bytes, BytesOrAuto(kMaxBytes))});
   flags.push_back({"--max-undelivered-bytes",
                    "SIZE|auto",
                    "Bytes of all answers that are queued, computed or not yet "
@@ -253,6 +282,7 @@ void AddMemoryFlags(ServerConfig& config, std::deque<Flag>& flags) {
 std::deque<Flag> ServerFlags(ServerConfig& config) {
   std::deque<Flag> flags;
   AddServingFlags(config, flags);
+  AddStopFlags(config, flags);
   AddSecurityFlags(config, flags);
   AddLimitFlags(config, flags);
   AddMemoryFlags(config, flags);

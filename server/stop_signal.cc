@@ -8,6 +8,9 @@
 namespace phitap {
 namespace {
 
+// What shells add to the number of the signal that ended a program.
+constexpr int kSignalExit = 128;
+
 sigset_t StopSignals() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -25,20 +28,15 @@ int NextSignal() {
 
 }  // namespace
 
-StopSignal::StopSignal() {
+void WatchStopSignals(StopRequest& request) {
   const sigset_t signals = StopSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   // A reader of the log that goes away is no reason to end.
   signal(SIGPIPE, SIG_IGN);
-}
-
-const char* StopSignal::Await() {
-  const int first = NextSignal();
-  std::thread([] {
-    NextSignal();
-    _exit(1);
+  std::thread([&request] {
+    request.Ask(NextSignal() == SIGTERM ? "SIGTERM" : "SIGINT");
+    _exit(kSignalExit + NextSignal());
   }).detach();
-  return first == SIGTERM ? "SIGTERM" : "SIGINT";
 }
 
 }  // namespace phitap

@@ -16,7 +16,8 @@ set(TABLE
   "| model | base, spec, checkpoint | torch |"
   "| trace | base, spec, checkpoint, plan, model | torch |"
   "| schedule | base, spec, plan, observe | none |"
-  "| rpc | base, identity, spec, plan, schedule, tokenizer, tensors, observe | proto, grpc |"
+  "| models | base, spec, tokenizer, plan, schedule, observe | none |"
+  "| rpc | base, identity, spec, plan, schedule, models, tokenizer, tensors, observe | proto, grpc |"
   "| server | all | proto, grpc |"
   "| client/cpp | base | proto, grpc |"
   "| client/cli | base, identity, client/cpp | proto, grpc |")

@@ -19,6 +19,8 @@ void AddTraceCommand(CLI::App* app, Invocation* invocation);
 void AddSweepCommand(CLI::App* app, Invocation* invocation);
 void AddGenerateCommand(CLI::App* app, Invocation* invocation);
 void AddTensorsCommand(CLI::App* app, Invocation* invocation);
+void AddDrainCommand(CLI::App* app, Invocation* invocation);
+void AddLogLevelCommand(CLI::App* app, Invocation* invocation);
 void AddTokenCommand(CLI::App* app, Invocation* invocation);
 void AddCompletionCommand(CLI::App* app, Invocation* invocation);
 

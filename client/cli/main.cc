@@ -59,6 +59,8 @@ void AddCommands(CLI::App* app, Invocation* invocation) {
   AddSweepCommand(app, invocation);
   AddGenerateCommand(app, invocation);
   AddTensorsCommand(app, invocation);
+  AddDrainCommand(app, invocation);
+  AddLogLevelCommand(app, invocation);
   AddTokenCommand(app, invocation);
   AddCompletionCommand(app, invocation);
 }

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/commands.h"
+#include "client/cli/model_admin_commands.h"
 #include "client/cli/number_text.h"
 #include "client/cli/proto_json.h"
 #include "client/cli/table.h"
@@ -76,8 +77,13 @@ void AddModelsCommand(CLI::App* app, Invocation* invocation) {
   CLI::App* command = app->add_subcommand("models", "Lists the loaded models");
   auto names_only = std::make_shared<bool>(false);
   command->add_flag("--names", *names_only, "Only the names, one a line");
-  command->footer("Examples:\n  phitap models\n  phitap models --json");
-  command->callback([names_only, invocation] {
+  command->require_subcommand(0, 1);
+  AddModelAdminCommands(command, invocation);
+  command->footer(
+      "Examples:\n  phitap models\n  phitap models --json\n"
+      "  phitap models states\n  phitap models load phi-4");
+  command->callback([command, names_only, invocation] {
+    if (!command->get_subcommands().empty()) return;
     invocation->SetWork([names_only, invocation](const client::Client& client) {
       return ListModels(client, *names_only, invocation);
     });

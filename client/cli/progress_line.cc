@@ -43,13 +43,16 @@ ProgressLine::~ProgressLine() {
 }
 
 void ProgressLine::Update(const client::TraceProgress& progress) {
-  if (!terminal_.interactive || progress.elapsed < kPatience ||
-      progress.elapsed < shown_at_ + kBetweenUpdates) {
+  Show(ProgressText(progress), progress.elapsed);
+}
+
+void ProgressLine::Show(const std::string& text, absl::Duration elapsed) {
+  if (!terminal_.interactive || elapsed < kPatience ||
+      elapsed < shown_at_ + kBetweenUpdates) {
     return;
   }
-  shown_at_ = progress.elapsed;
-  std::cerr << kStartOver << CutTo(ProgressText(progress), terminal_.width - 1)
-            << std::flush;
+  shown_at_ = elapsed;
+  std::cerr << kStartOver << CutTo(text, terminal_.width - 1) << std::flush;
 }
 
 }  // namespace phitap::cli

@@ -12,11 +12,6 @@
 namespace phitap::client {
 namespace {
 
-absl::Status FromGrpc(const grpc::Status& status) {
-  return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
-                      status.error_message());
-}
-
 // Unlike Channel::WaitForConnected this does not sit out a refused connection.
 bool WaitForConnection(grpc::Channel* channel, absl::Time deadline) {
   const auto until = absl::ToChronoTime(deadline);
@@ -31,23 +26,6 @@ bool WaitForConnection(grpc::Channel* channel, absl::Time deadline) {
   }
   return true;
 }
-
-// A call's context with its deadline, within reach of its cancellation.
-class Call {
- public:
-  explicit Call(const CallOptions& options)
-      : scope_(options.cancellation, &context_) {
-    if (options.timeout != absl::InfiniteDuration()) {
-      context_.set_deadline(absl::ToChronoTime(absl::Now() + options.timeout));
-    }
-  }
-
-  grpc::ClientContext* context() { return &context_; }
-
- private:
-  grpc::ClientContext context_;
-  Cancellation::Scope scope_;
-};
 
 // Keeps count of a trace's progress for its caller.
 class ProgressMeter {

@@ -13,6 +13,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "client/cpp/admin.h"
+#include "client/cpp/call.h"
 #include "client/cpp/cancellation.h"
 #include "client/cpp/channel.h"
 #include "client/cpp/health.h"
@@ -24,13 +26,6 @@
 #include "phitap/v1/activation_service.grpc.pb.h"
 
 namespace phitap::client {
-
-struct CallOptions {
-  // Of the whole call; the server has a limit of its own.
-  absl::Duration timeout = absl::InfiniteDuration();
-  // Not owned; may be null.
-  Cancellation* cancellation = nullptr;
-};
 
 // How far a trace has come.
 struct TraceProgress {
@@ -110,6 +105,9 @@ class Client {
       absl::string_view prefix = "", const CallOptions& options = {}) const;
   absl::Status DeleteTensor(absl::string_view name,
                             const CallOptions& options = {}) const;
+
+  // What administrators may do, over the same connection.
+  Admin admin() const { return Admin(channel_); }
 
  private:
   explicit Client(std::shared_ptr<grpc::Channel> channel);

@@ -80,6 +80,8 @@ void SetUpLog(const LogOptions& options) {
   Logger().set_level(SpdlogLevel(options.level));
 }
 
+void SetLogLevel(LogLevel level) { Logger().set_level(SpdlogLevel(level)); }
+
 void Log(LogLevel level, absl::string_view message,
          std::initializer_list<LogField> fields) {
   if (!Logger().should_log(SpdlogLevel(level))) return;

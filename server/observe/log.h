@@ -23,6 +23,7 @@ namespace log_field {
 inline constexpr absl::string_view kAddress = "address";
 inline constexpr absl::string_view kBound = "bound";
 inline constexpr absl::string_view kBytes = "bytes";
+inline constexpr absl::string_view kCaller = "caller";
 inline constexpr absl::string_view kCallerBytes = "caller_bytes";
 inline constexpr absl::string_view kCode = "code";
 inline constexpr absl::string_view kComputeSeconds = "compute_seconds";
@@ -37,15 +38,16 @@ inline constexpr absl::string_view kIdentity = "identity";
 inline constexpr absl::string_view kMethod = "method";
 inline constexpr absl::string_view kMetricsAddress = "metrics_address";
 inline constexpr absl::string_view kModel = "model";
+inline constexpr absl::string_view kModelBytes = "model_bytes";
 inline constexpr absl::string_view kPeer = "peer";
 inline constexpr absl::string_view kPlanSeconds = "plan_seconds";
 inline constexpr absl::string_view kQueueSeconds = "queue_seconds";
+inline constexpr absl::string_view kReason = "reason";
 inline constexpr absl::string_view kRefusal = "refusal";
 inline constexpr absl::string_view kRequest = "request";
 inline constexpr absl::string_view kRootBytes = "root_bytes";
 inline constexpr absl::string_view kRuns = "runs";
 inline constexpr absl::string_view kSeconds = "seconds";
-inline constexpr absl::string_view kSignal = "signal";
 inline constexpr absl::string_view kStage = "stage";
 inline constexpr absl::string_view kTensorBytes = "tensor_bytes";
 inline constexpr absl::string_view kTensors = "tensors";
@@ -72,6 +74,9 @@ struct LogOptions {
 
 // Call once, before other threads log. Until then lines are text from kInfo.
 void SetUpLog(const LogOptions& options);
+
+// From now on. Thread-safe.
+void SetLogLevel(LogLevel level);
 
 // Writes one line. Thread-safe.
 void Log(LogLevel level, absl::string_view message,

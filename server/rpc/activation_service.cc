@@ -47,8 +47,9 @@ grpc::ServerUnaryReactor* ActivationService::ListModels(
   return Answer({"ListModels", Role::kTrace, *context},
                 [=, this](const Caller&) -> absl::Status {
                   RETURN_IF_ERROR(RefuseUnknown(*request, ""));
-                  for (const ServedModel& model : parts_.models->all()) {
-                    *response->add_models() = SummarizeModel(model);
+                  for (const std::shared_ptr<const ServedModel>& model :
+                       parts_.models->all()) {
+                    *response->add_models() = SummarizeModel(*model);
                   }
                   return absl::OkStatus();
                 });
@@ -60,8 +61,9 @@ grpc::ServerUnaryReactor* ActivationService::GetModel(
   return Answer({"GetModel", Role::kTrace, *context},
                 [=, this](const Caller&) -> absl::Status {
                   RETURN_IF_ERROR(RefuseUnknown(*request, ""));
-                  ASSIGN_OR_RETURN(const ServedModel* model,
-                                   parts_.models->Find(request->model()));
+                  ASSIGN_OR_RETURN(
+                      const std::shared_ptr<const ServedModel> model,
+                      parts_.models->Find(request->model()));
                   *response->mutable_model() = DescribeModel(*model);
                   return absl::OkStatus();
                 });
@@ -70,29 +72,29 @@ grpc::ServerUnaryReactor* ActivationService::GetModel(
 grpc::ServerUnaryReactor* ActivationService::Tokenize(
     grpc::CallbackServerContext* context, const v1::TokenizeRequest* request,
     v1::TokenizeResponse* response) {
-  return Answer({"Tokenize", Role::kTrace, *context},
-                [=, this](const Caller&) -> absl::Status {
-                  RETURN_IF_ERROR(RefuseUnknown(*request, ""));
-                  ASSIGN_OR_RETURN(const ServedModel* model,
-                                   parts_.models->Find(request->model()));
-                  ASSIGN_OR_RETURN(*response,
-                                   phitap::Tokenize(*request, *model));
-                  return absl::OkStatus();
-                });
+  return Answer(
+      {"Tokenize", Role::kTrace, *context},
+      [=, this](const Caller&) -> absl::Status {
+        RETURN_IF_ERROR(RefuseUnknown(*request, ""));
+        ASSIGN_OR_RETURN(const std::shared_ptr<const ServedModel> model,
+                         parts_.models->Find(request->model()));
+        ASSIGN_OR_RETURN(*response, phitap::Tokenize(*request, *model));
+        return absl::OkStatus();
+      });
 }
 
 grpc::ServerUnaryReactor* ActivationService::Detokenize(
     grpc::CallbackServerContext* context, const v1::DetokenizeRequest* request,
     v1::DetokenizeResponse* response) {
-  return Answer({"Detokenize", Role::kTrace, *context},
-                [=, this](const Caller&) -> absl::Status {
-                  RETURN_IF_ERROR(RefuseUnknown(*request, ""));
-                  ASSIGN_OR_RETURN(const ServedModel* model,
-                                   parts_.models->Find(request->model()));
-                  ASSIGN_OR_RETURN(*response,
-                                   phitap::Detokenize(*request, *model));
-                  return absl::OkStatus();
-                });
+  return Answer(
+      {"Detokenize", Role::kTrace, *context},
+      [=, this](const Caller&) -> absl::Status {
+        RETURN_IF_ERROR(RefuseUnknown(*request, ""));
+        ASSIGN_OR_RETURN(const std::shared_ptr<const ServedModel> model,
+                         parts_.models->Find(request->model()));
+        ASSIGN_OR_RETURN(*response, phitap::Detokenize(*request, *model));
+        return absl::OkStatus();
+      });
 }
 
 grpc::ServerUnaryReactor* ActivationService::PlanTrace(

@@ -37,11 +37,11 @@ void AddMemory(const LiveParts& parts, std::vector<MetricSample>& samples) {
 }
 
 void AddModels(const ServedModels& models, std::vector<MetricSample>& samples) {
-  for (const ServedModel& model : models.all()) {
+  for (const ModelState& model : models.states()) {
     for (absl::string_view state : kStates) {
       samples.push_back({.metric = Metric::kModelState,
                          .label_values = {model.name, std::string(state)},
-                         .value = state == "ready" ? 1.0 : 0.0});
+                         .value = state == Name(model.status) ? 1.0 : 0.0});
     }
   }
 }

@@ -5,8 +5,8 @@
 
 #include <vector>
 
+#include "server/models/served_models.h"
 #include "server/observe/metrics.h"
-#include "server/rpc/served_models.h"
 #include "server/schedule/scheduler.h"
 #include "server/tensors/named_tensors.h"
 

@@ -19,8 +19,8 @@ std::vector<MemoryUse> ReadMemoryUse(const Scheduler& scheduler,
   const EngineActivity activity = scheduler.activity();
   const MemoryLimits& limits = scheduler.memory();
   int64_t weight_bytes = 0;
-  for (const ServedModel& model : models.all()) {
-    weight_bytes += model.weight_bytes;
+  for (const std::shared_ptr<const ServedModel>& model : models.all()) {
+    weight_bytes += model->weight_bytes;
   }
   return {{.kind = "undelivered",
            .used_bytes = activity.undelivered_bytes,

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "server/rpc/served_models.h"
+#include "server/models/served_models.h"
 #include "server/schedule/scheduler.h"
 #include "server/tensors/named_tensors.h"
 

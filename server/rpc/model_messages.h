@@ -4,7 +4,7 @@
 #define PHITAP_SERVER_RPC_MODEL_MESSAGES_H_
 
 #include "phitap/v1/model.pb.h"
-#include "server/rpc/served_models.h"
+#include "server/models/served_models.h"
 
 namespace phitap {
 

@@ -9,8 +9,8 @@
 #include "absl/status/statusor.h"
 #include "phitap/v1/activation_service.pb.h"
 #include "phitap/v1/trace.pb.h"
+#include "server/models/served_models.h"
 #include "server/plan/plan_context.h"
-#include "server/rpc/served_models.h"
 
 namespace phitap {
 

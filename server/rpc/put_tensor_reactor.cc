@@ -15,8 +15,8 @@ PutTensorReactor* PutTensorReactor::Start(const ServiceParts& parts,
   std::shared_ptr<PutTensorReactor> reactor(
       new PutTensorReactor(parts, context, response));
   reactor->self_ = reactor;
-  parts.watch->Add(reactor, reactor.get());
-  const absl::Status begun = reactor->Begin(std::move(budget));
+  absl::Status begun = parts.watch->Add(reactor, reactor.get());
+  if (begun.ok()) begun = reactor->Begin(std::move(budget));
   if (!begun.ok()) reactor->End(begun);
   return reactor.get();
 }

@@ -41,13 +41,13 @@ int64_t CountTokens(const TracePlan& plan) {
 
 absl::StatusOr<RequestPlan> PlanRequest(const v1::TraceRequest& request,
                                         const PlanningParts& parts) {
-  ASSIGN_OR_RETURN(const ServedModel* model,
+  ASSIGN_OR_RETURN(std::shared_ptr<const ServedModel> model,
                    parts.models.Find(request.model()));
   ASSIGN_OR_RETURN(
       std::shared_ptr<const TracePlan> plan,
       PlanTrace(
           request,
-          {.model = model->name,
+          {.model = model->executor,
            .spec = model->spec,
            .compute_dtype = model->compute_dtype,
            .limits = parts.limits,
@@ -62,7 +62,7 @@ absl::StatusOr<RequestPlan> PlanRequest(const v1::TraceRequest& request,
     if (tensor.kept_as.empty()) continue;
     RETURN_IF_ERROR(CheckKept(request, tensor, parts));
   }
-  return RequestPlan{.model = model, .plan = std::move(plan)};
+  return RequestPlan{.model = std::move(model), .plan = std::move(plan)};
 }
 
 absl::StatusOr<v1::PlanTraceResponse> PlanOnly(

@@ -10,9 +10,9 @@
 #include "phitap/v1/activation_service.pb.h"
 #include "phitap/v1/trace.pb.h"
 #include "server/identity/identity.h"
+#include "server/models/served_models.h"
 #include "server/plan/limits.h"
 #include "server/plan/trace_plan.h"
-#include "server/rpc/served_models.h"
 #include "server/tensors/named_tensors.h"
 
 namespace phitap {
@@ -27,7 +27,7 @@ struct PlanningParts {
 };
 
 struct RequestPlan {
-  const ServedModel* model = nullptr;
+  std::shared_ptr<const ServedModel> model;
   std::shared_ptr<const TracePlan> plan;
 };
 

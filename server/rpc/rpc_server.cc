@@ -10,6 +10,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "phitap/v1/activation_service.grpc.pb.h"
+#include "phitap/v1/admin_service.grpc.pb.h"
 #include "server/base/field_error.h"
 #include "server/base/status_macros.h"
 
@@ -60,14 +62,15 @@ std::string AddressOf(const std::string& listen, int port) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
-    const RpcServerOptions& options, ActivationService& service) {
+    const RpcServerOptions& options,
+    const std::vector<grpc::Service*>& services) {
   RegisterPlugins();
   ASSIGN_OR_RETURN(const auto credentials, ListeningCredentials(options.tls));
   grpc::ServerBuilder builder;
   int port = 0;
   builder.AddListeningPort(options.listen, credentials, &port);
   SetLimits(options, builder);
-  builder.RegisterService(&service);
+  for (grpc::Service* service : services) builder.RegisterService(service);
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr || port == 0) {
     return InvalidField(
@@ -78,11 +81,10 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
          .valid = "HOST:PORT (port 0 takes a free one) or "
                   "unix:PATH"});
   }
-  grpc::HealthCheckServiceInterface* health = server->GetHealthCheckService();
-  health->SetServingStatus(v1::ActivationService::service_full_name(), true);
-  health->SetServingStatus(true);
-  return std::unique_ptr<RpcServer>(
+  std::unique_ptr<RpcServer> started(
       new RpcServer(std::move(server), AddressOf(options.listen, port)));
+  started->Tell(false);
+  return started;
 }
 
 RpcServer::RpcServer(std::unique_ptr<grpc::Server> server, std::string address)
@@ -90,8 +92,24 @@ RpcServer::RpcServer(std::unique_ptr<grpc::Server> server, std::string address)
 
 RpcServer::~RpcServer() { Stop(absl::ZeroDuration()); }
 
+void RpcServer::Tell(bool serving) {
+  grpc::HealthCheckServiceInterface* health = server_->GetHealthCheckService();
+  for (const char* service : {"", v1::ActivationService::service_full_name(),
+                              v1::AdminService::service_full_name()}) {
+    health->SetServingStatus(service, serving);
+  }
+}
+
+void RpcServer::TellServing() { Tell(true); }
+
+void RpcServer::TellOfModel(const ModelState& state) {
+  server_->GetHealthCheckService()->SetServingStatus(
+      absl::StrCat(v1::ActivationService::service_full_name(), "/", state.name),
+      state.status == ModelStatus::kReady);
+}
+
 void RpcServer::TellNotServing() {
-  server_->GetHealthCheckService()->SetServingStatus(false);
+  server_->GetHealthCheckService()->Shutdown();
 }
 
 void RpcServer::Stop(absl::Duration patience) {

@@ -3,14 +3,16 @@
 #ifndef PHITAP_SERVER_RPC_RPC_SERVER_H_
 #define PHITAP_SERVER_RPC_RPC_SERVER_H_
 
+#include <grpcpp/impl/codegen/service_type.h>
 #include <grpcpp/server.h>
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "server/rpc/activation_service.h"
+#include "server/models/model_state.h"
 #include "server/rpc/tls.h"
 
 namespace phitap {
@@ -30,23 +32,31 @@ struct RpcServerOptions {
 // Thread-safe.
 class RpcServer {
  public:
-  // Listens, with every service SERVING. `service` outlives the server.
-  // INVALID_ARGUMENT against `--listen` if it cannot, and the errors of
-  // ListeningCredentials.
+  // Listens; what it tells health checks is NOT_SERVING until TellServing.
+  // `services` outlive the server. INVALID_ARGUMENT against `--listen` if it
+  // cannot, and the errors of ListeningCredentials.
   static absl::StatusOr<std::unique_ptr<RpcServer>> Start(
-      const RpcServerOptions& options, ActivationService& service);
+      const RpcServerOptions& options,
+      const std::vector<grpc::Service*>& services);
   // Stops at once.
   ~RpcServer();
 
   // Where clients reach it, with the port that was taken.
   const std::string& address() const { return address_; }
 
-  // Tells health checks that every service is NOT_SERVING.
+  // Tells health checks that the server and its services are SERVING.
+  void TellServing();
+  // Tells them whether a model takes requests: it is the service
+  // `phitap.v1.ActivationService/MODEL`.
+  void TellOfModel(const ModelState& state);
+  // Tells them that nothing is SERVING any more, whatever is told later.
   void TellNotServing();
   // Stops listening, lets calls end for at most `patience`, cancels the rest.
   void Stop(absl::Duration patience);
 
  private:
+  void Tell(bool serving);
+
   RpcServer(std::unique_ptr<grpc::Server> server, std::string address);
 
   std::unique_ptr<grpc::Server> server_;

@@ -3,12 +3,15 @@
 #ifndef PHITAP_SERVER_RPC_SERVICE_PARTS_H_
 #define PHITAP_SERVER_RPC_SERVICE_PARTS_H_
 
+#include <functional>
+
 #include "absl/time/time.h"
 #include "server/base/clock.h"
 #include "server/identity/quota_book.h"
+#include "server/models/model_keeper.h"
+#include "server/models/served_models.h"
 #include "server/plan/limits.h"
 #include "server/rpc/authenticator.h"
-#include "server/rpc/served_models.h"
 #include "server/rpc/service_metrics.h"
 #include "server/rpc/stream_watch.h"
 #include "server/rpc/worker_pool.h"
@@ -31,6 +34,9 @@ struct ServiceLimits {
 // All outlive the service.
 struct ServiceParts {
   const ServedModels* models = nullptr;
+  ModelKeeper* keeper = nullptr;
+  // Asks the server to stop.
+  std::function<void()> ask_to_stop;
   Scheduler* scheduler = nullptr;
   NamedTensors* tensors = nullptr;
   // Who may call.
@@ -39,6 +45,8 @@ struct ServiceParts {
   QuotaBook* quotas = nullptr;
   // Parsing, tokenizing, planning, taking uploads.
   WorkerPool* planning = nullptr;
+  // What administrators ask for, which may wait long.
+  WorkerPool* administration = nullptr;
   // Hashing, encoding, writing.
   WorkerPool* delivery = nullptr;
   StreamWatch* watch = nullptr;

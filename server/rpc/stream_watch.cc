@@ -19,9 +19,12 @@ StreamWatch::~StreamWatch() {
   if (thread_.joinable()) thread_.join();
 }
 
-void StreamWatch::Add(std::weak_ptr<WatchedStream> stream, const void* key) {
+absl::Status StreamWatch::Add(std::weak_ptr<WatchedStream> stream,
+                              const void* key) {
   std::lock_guard lock(mutex_);
+  if (closed_) return absl::UnavailableError("the server is stopping");
   streams_.emplace(key, std::move(stream));
+  return absl::OkStatus();
 }
 
 void StreamWatch::Remove(const void* key) {
@@ -46,9 +49,20 @@ void StreamWatch::CheckAll() {
   }
 }
 
-void StreamWatch::AwaitNone() {
+void StreamWatch::Close() {
+  std::lock_guard lock(mutex_);
+  closed_ = true;
+}
+
+int StreamWatch::AwaitNone(absl::Duration patience) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return streams_.empty(); });
+  const auto none = [&] { return streams_.empty(); };
+  if (patience == absl::InfiniteDuration()) {
+    changed_.wait(lock, none);
+  } else {
+    changed_.wait_for(lock, absl::ToChronoNanoseconds(patience), none);
+  }
+  return static_cast<int>(streams_.size());
 }
 
 void StreamWatch::CheckPeriodically() {

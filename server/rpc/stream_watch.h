@@ -10,6 +10,7 @@
 #include <mutex>
 #include <thread>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "server/base/clock.h"
 
@@ -35,18 +36,24 @@ class StreamWatch {
   explicit StreamWatch(StreamWatchOptions options);
   ~StreamWatch();
 
-  void Add(std::weak_ptr<WatchedStream> stream, const void* key);
+  // UNAVAILABLE once it is closed.
+  absl::Status Add(std::weak_ptr<WatchedStream> stream, const void* key);
   void Remove(const void* key);
   void CheckAll();
-  // Blocks until no stream is left.
-  void AwaitNone();
+  // Takes no streams from now on: those of callers that go on trying while the
+  // server stops would keep it from ever being without any.
+  void Close();
+  // Blocks until no stream is left, for at most `patience`. Returns how many
+  // are.
+  int AwaitNone(absl::Duration patience = absl::InfiniteDuration());
 
  private:
   void CheckPeriodically();
 
   const StreamWatchOptions options_;
-  std::mutex mutex_;  // Guards the next two.
+  std::mutex mutex_;  // Guards the next three.
   std::map<const void*, std::weak_ptr<WatchedStream>> streams_;
+  bool closed_ = false;
   bool stopping_ = false;
   std::condition_variable changed_;
   std::thread thread_;

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "server/rpc/served_models.h"
+#include "server/models/served_models.h"
 
 namespace phitap {
 

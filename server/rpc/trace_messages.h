@@ -15,17 +15,16 @@
 #include "absl/time/time.h"
 #include "phitap/v1/trace.pb.h"
 #include "server/base/tensor_hash.h"
+#include "server/models/served_models.h"
 #include "server/plan/trace_plan.h"
 #include "server/rpc/generated_text.h"
-#include "server/rpc/served_models.h"
 #include "server/schedule/result_stream.h"
 
 namespace phitap {
 
 struct TraceMessagesOptions {
   std::string request_id;
-  // Outlives the messages.
-  const ServedModel* model = nullptr;
+  std::shared_ptr<const ServedModel> model;
   std::shared_ptr<const TracePlan> plan;
   std::shared_ptr<ResultStream> stream;
 };

@@ -17,6 +17,8 @@ namespace {
 // Made ahead of the one that is being written: enough to hash one while another
 // is on its way.
 constexpr size_t kMessagesAhead = 4;
+// Of one request, if its model goes between planning and submitting.
+constexpr int kMostPlans = 3;
 // Messages below it wait for the next one, if that is ready, so that they share
 // a packet.
 constexpr size_t kSmallMessageBytes = 16 << 10;
@@ -89,13 +91,24 @@ void TraceReactor::Plan(const grpc::ByteBuffer& request) {
 
 absl::Status TraceReactor::Accept(const grpc::ByteBuffer& request) {
   ASSIGN_OR_RETURN(const v1::TraceRequest trace, DecodeRequest(request));
-  ASSIGN_OR_RETURN(
-      const RequestPlan planned,
-      PlanRequest(trace, {.models = *parts_.models,
-                          .tensors = TensorsOf(caller_, *parts_.tensors),
-                          .identity = *caller_.identity,
-                          .limits = parts_.limits.plan}));
-  if (!Watch()) return absl::CancelledError("the call was cancelled");
+  RETURN_IF_ERROR(Watch());
+  absl::Status status;
+  for (int i = 0; i < kMostPlans; ++i) {
+    ASSIGN_OR_RETURN(
+        const RequestPlan planned,
+        PlanRequest(trace, {.models = *parts_.models,
+                            .tensors = TensorsOf(caller_, *parts_.tensors),
+                            .identity = *caller_.identity,
+                            .limits = parts_.limits.plan}));
+    status = Open(planned);
+    // The model went or was replaced between the two: the next one, if there
+    // is any, computes something of its own.
+    if (!absl::IsAborted(status)) break;
+  }
+  return status;
+}
+
+absl::Status TraceReactor::Open(const RequestPlan& planned) {
   const absl::Time planned_at = parts_.clock->Now();
   ASSIGN_OR_RETURN(std::shared_ptr<ResultStream> stream, Submit(planned));
   std::lock_guard lock(mutex_);
@@ -132,11 +145,12 @@ absl::StatusOr<std::shared_ptr<ResultStream>> TraceReactor::Submit(
   return stream;
 }
 
-bool TraceReactor::Watch() {
+absl::Status TraceReactor::Watch() {
   std::lock_guard lock(mutex_);
-  if (cancelled_ || self_ == nullptr) return false;
-  parts_.watch->Add(weak_from_this(), this);
-  return true;
+  if (cancelled_ || self_ == nullptr) {
+    return absl::CancelledError("the call was cancelled");
+  }
+  return parts_.watch->Add(weak_from_this(), this);
 }
 
 void TraceReactor::Wake() {

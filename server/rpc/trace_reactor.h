@@ -56,10 +56,14 @@ class TraceReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   // On the planning pool.
   void Plan(const grpc::ByteBuffer& request);
   absl::Status Accept(const grpc::ByteBuffer& request);
+  // Queues what was planned, and has its messages made. ABORTED where its model
+  // is there no more.
+  absl::Status Open(const RequestPlan& planned);
   absl::StatusOr<std::shared_ptr<ResultStream>> Submit(
       const RequestPlan& planned);
-  // Whether the call is still wanted; from then on it is watched.
-  bool Watch();
+  // Has the call watched. CANCELLED where it is not wanted any more,
+  // UNAVAILABLE where the server is stopping.
+  absl::Status Watch();
   // Has messages made, as far ahead as they may be.
   void Wake();
   // On the delivery pool; one at a time.

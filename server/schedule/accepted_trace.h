@@ -13,6 +13,7 @@
 #include "server/plan/executor.h"
 #include "server/plan/trace_plan.h"
 #include "server/schedule/byte_budget.h"
+#include "server/schedule/executor_table.h"
 #include "server/schedule/group_order.h"
 #include "server/schedule/result_stream.h"
 
@@ -25,6 +26,8 @@ struct AcceptedTrace {
       : plan(std::move(accepted)), groups(plan) {}
 
   const std::shared_ptr<const TracePlan> plan;
+  // Given up last, hence after the memory.
+  ExecutorTable::Use use;
   // Whose it is: see Submission.
   std::string caller;
   std::shared_ptr<ResultStream> stream;
@@ -49,7 +52,7 @@ struct WaveEntry {
 
 // What is computed together.
 struct GatheredWave {
-  // Of one model, numerics, attention and phase of pass.
+  // Of one executor, numerics, attention and phase of pass.
   std::vector<WaveEntry> entries;
   // Of all of them.
   PassSize size;

@@ -55,16 +55,36 @@ absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Start(
       std::thread([scheduler = scheduler.get(), load = std::move(load),
                    loaded = std::move(loaded)]() mutable {
         absl::StatusOr<ExecutorMap> executors = std::exchange(load, nullptr)();
-        if (executors.ok()) scheduler->DecideMemory();
+        if (executors.ok()) scheduler->Begin(*std::move(executors));
         loaded.set_value(executors.status());
-        if (executors.ok()) scheduler->Serve(*std::move(executors));
+        if (executors.ok()) scheduler->Serve();
       });
   RETURN_IF_ERROR(load_status.get());
   return scheduler;
 }
 
 Scheduler::Scheduler(SchedulerOptions options)
-    : options_(std::move(options)), queue_(options_.queue) {}
+    : options_(std::move(options)),
+      errands_([this] {
+        // Whoever is about to wait for it sees the errand or this call.
+        { std::lock_guard lock(mutex_); }
+        work_.notify_one();
+      }),
+      queue_(options_.queue) {}
+
+void Scheduler::Begin(ExecutorMap executors) {
+  for (auto& [key, executor] : executors) {
+    executors_.Add(key, std::move(executor));
+  }
+  DecideMemory();
+  rows_.emplace(RowPlannerOptions{
+      .max_root_bytes = memory_.max_root_bytes,
+      .sharing = options_.sharing,
+      .root_bytes = [this](const std::string& executor, int layers,
+                           int64_t tokens) {
+        return executors_.Find(executor)->RootBytes(layers, tokens);
+      }});
+}
 
 void Scheduler::DecideMemory() {
   memory_ = options_.decide_memory == nullptr ? options_.memory
@@ -109,7 +129,9 @@ absl::StatusOr<std::shared_ptr<AcceptedTrace>> Scheduler::Admit(
       ByteBudget::Reservation reservation,
       budget_->Reserve(plan.storage_bytes + plan.working_bytes,
                        submission.caller, submission.max_caller_bytes));
+  ASSIGN_OR_RETURN(ExecutorTable::Use use, executors_.Take(plan.model));
   auto trace = std::make_shared<AcceptedTrace>(submission.plan);
+  trace->use = std::move(use);
   if (!trace->groups.has_ready()) {
     return absl::InternalError("the plan has no group to begin with");
   }
@@ -124,6 +146,22 @@ absl::StatusOr<std::shared_ptr<AcceptedTrace>> Scheduler::Admit(
                           .keep = std::move(submission.keep),
                           .reservation = std::move(reservation)});
   return trace;
+}
+
+void Scheduler::AddExecutor(const std::string& key,
+                            std::unique_ptr<Executor> executor) {
+  executors_.Add(key, std::move(executor));
+}
+
+void Scheduler::RemoveExecutor(const std::string& key) {
+  executors_.Close(key);
+  // Destroyed here: that may take a while.
+  std::unique_ptr<Executor> executor;
+  // Where the compute thread has ended, it has freed all.
+  RunBetweenSteps([&] {
+    rows_->ForgetAll(key);
+    executor = executors_.Remove(key);
+  }).IgnoreError();
 }
 
 void Scheduler::StopAccepting() {
@@ -178,23 +216,16 @@ void Scheduler::Show(const WavesUnderWay& waves) {
   workspace_bytes_ = waves.workspace_bytes;
 }
 
-void Scheduler::Serve(ExecutorMap executors) {
-  RowPlanner rows(
-      {.max_root_bytes = memory_.max_root_bytes,
-       .sharing = options_.sharing,
-       .root_bytes = [&](const std::string& model, int layers, int64_t tokens) {
-         return executors.at(model)->RootBytes(layers, tokens);
-       }});
+void Scheduler::Serve() {
   Metrics unread;
   EngineMetrics metrics(options_.metrics == nullptr ? unread
                                                     : *options_.metrics);
   const auto start = [&](GatheredWave wave) {
-    const std::string& model = wave.entries.front().trace->plan->model;
-    const WaveParts parts = {.executor = executors.at(model).get(),
-                             .rows = &rows,
+    const std::string& executor = wave.entries.front().trace->plan->model;
+    const WaveParts parts = {.rows = &*rows_,
                              .clock = options_.clock,
                              .pace = &pace_,
-                             .metrics = &metrics.Of(model)};
+                             .metrics = &metrics.Of(ModelNameOf(executor))};
     return std::make_unique<WaveUnderWay>(std::move(wave), parts);
   };
   WaveStack waves({.max_tokens = options_.max_wave_tokens,
@@ -202,12 +233,20 @@ void Scheduler::Serve(ExecutorMap executors) {
                    .max_workspace_bytes = memory_.max_workspace_bytes});
   HeapTrim heap_trim(options_.clock->Now());
   while (!waves.empty() || AwaitWork()) {
+    errands_.RunAll();
     MakeStep(waves, start);
     heap_trim.TrimIfDue(options_.clock->Now());
-    for (const ForgottenRoot& forgotten : rows.TakeForgotten()) {
-      executors.at(forgotten.model)->ForgetRoot(forgotten.root);
-    }
-    root_bytes_ = rows.root_bytes();
+    ForgetRoots();
+    root_bytes_ = rows_->root_bytes();
+  }
+  errands_.Close();
+  rows_.reset();
+  executors_.Clear();
+}
+
+void Scheduler::ForgetRoots() {
+  for (const ForgottenRoot& forgotten : rows_->TakeForgotten()) {
+    executors_.Find(forgotten.executor)->ForgetRoot(forgotten.root);
   }
 }
 
@@ -229,8 +268,10 @@ void Scheduler::MakeStep(WaveStack& waves, const StartWave& start) {
 
 bool Scheduler::AwaitWork() {
   std::unique_lock lock(mutex_);
-  work_.wait(lock, [&] { return queue_.size() > 0 || stopping_; });
-  return queue_.size() > 0;
+  work_.wait(lock, [&] {
+    return queue_.size() > 0 || stopping_ || !errands_.empty();
+  });
+  return queue_.size() > 0 || !stopping_;
 }
 
 GatheredWave Scheduler::TakeWave(const WaveLimits& room) {

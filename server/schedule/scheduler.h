@@ -25,6 +25,8 @@
 #include "server/plan/trace_plan.h"
 #include "server/schedule/byte_budget.h"
 #include "server/schedule/engine_activity.h"
+#include "server/schedule/errands.h"
+#include "server/schedule/executor_table.h"
 #include "server/schedule/memory_limits.h"
 #include "server/schedule/request_queue.h"
 #include "server/schedule/result_stream.h"
@@ -43,7 +45,7 @@ struct SchedulerOptions {
   // Where 0: half of what is undelivered for a caller, no roots, and no bound
   // on the others.
   MemoryLimits memory;
-  // Asked, on the compute thread, once the models are loaded; null leaves
+  // Asked once, on the compute thread, after LoadExecutors; null leaves
   // `memory` as it is.
   std::function<MemoryLimits()> decide_memory;
   CallerSharing sharing = CallerSharing::kWithinCaller;
@@ -52,9 +54,8 @@ struct SchedulerOptions {
   Metrics* metrics = nullptr;
 };
 
-// By the name of the model.
-using ExecutorMap = std::map<std::string, std::unique_ptr<Executor>>;
-// Loads the models. Called once, on the compute thread.
+// Readies the compute thread, and loads what is there from the start. Called
+// once, on that thread.
 using LoadExecutors = std::function<absl::StatusOr<ExecutorMap>()>;
 
 struct Submission {
@@ -73,8 +74,8 @@ struct Submission {
 // Thread-safe. Outlives the streams that it gave out.
 class Scheduler {
  public:
-  // Starts the compute thread and blocks until the models are loaded. Returns
-  // the error of `load`.
+  // Starts the compute thread and blocks until `load` has ended. Returns its
+  // error.
   static absl::StatusOr<std::unique_ptr<Scheduler>> Start(
       SchedulerOptions options, LoadExecutors load);
   // Drains.
@@ -84,8 +85,24 @@ class Scheduler {
   // may be called before this returns only if the stream has been pulled.
   // RESOURCE_EXHAUSTED if the request's bytes can never fit; UNAVAILABLE, with
   // a hint when to try again (see RetryHintOf), if they do not fit beside those
-  // of others or the queue is full; UNAVAILABLE if the server is stopping.
+  // of others or the queue is full; UNAVAILABLE if the server is stopping;
+  // ABORTED if the plan's executor is not there any more.
   absl::StatusOr<std::shared_ptr<ResultStream>> Submit(Submission submission);
+
+  // Takes requests for it from now on; there is none of that key.
+  void AddExecutor(const std::string& key, std::unique_ptr<Executor> executor);
+  // Refuses requests for it, blocks until those that were accepted have ended,
+  // and frees it and all that it keeps.
+  void RemoveExecutor(const std::string& key);
+  // Accepted requests of that executor that have not ended.
+  int64_t requests_of(const std::string& key) const {
+    return executors_.use_count(key);
+  }
+  // Blocks until the compute thread has run `task`, which delays everything
+  // else that it does, between two steps. CANCELLED once that thread has ended.
+  absl::Status RunBetweenSteps(std::function<void()> task) {
+    return errands_.Run(std::move(task));
+  }
 
   // Refuses requests from now on. What was accepted goes on.
   void StopAccepting();
@@ -103,20 +120,23 @@ class Scheduler {
   explicit Scheduler(SchedulerOptions options);
 
   // On the compute thread.
+  void Begin(ExecutorMap executors);
   void DecideMemory();
   absl::StatusOr<std::shared_ptr<AcceptedTrace>> Admit(Submission submission);
 
-  // The compute thread: waves until drained.
-  void Serve(ExecutorMap executors);
+  // The compute thread: waves and errands until drained.
+  void Serve();
   using StartWave = std::function<std::unique_ptr<WaveUnderWay>(GatheredWave)>;
   // One step of a wave, of a new one if it is time for one.
   void MakeStep(WaveStack& waves, const StartWave& start);
+  // Has executors free the roots that were given up.
+  void ForgetRoots();
   // For whoever asks what goes on.
   void Show(const WavesUnderWay& waves);
   // Requests in waves under way of which nothing is queued. With mutex_ held.
   int CountRunning() const;
-  // Blocks until there is something to compute; false once the server is
-  // stopping and there is not.
+  // Blocks until there is something to do; false once the server is stopping
+  // and nothing is left to compute.
   bool AwaitWork();
   // The next wave within `room`; empty if nothing that is queued fits.
   GatheredWave TakeWave(const WaveLimits& room);
@@ -128,6 +148,11 @@ class Scheduler {
   MemoryLimits memory_;
   std::optional<ByteBudget> budget_;
   RetryPace pace_;
+  Errands errands_;
+  // Before the queue, whose requests use them.
+  ExecutorTable executors_;
+  // The compute thread's; set before Start returns.
+  std::optional<RowPlanner> rows_;
 
   std::atomic<int> wave_count_ = 0;
   std::atomic<int64_t> wave_tokens_ = 0;

@@ -28,13 +28,14 @@ struct CountedMemory {
 WaveUnderWay::WaveUnderWay(GatheredWave wave, const WaveParts& parts)
     : parts_(parts),
       wave_(std::move(wave)),
+      executor_(wave_.entries.front().trace->use.executor()),
       traces_(TracesOf(wave_)),
       started_at_(parts_.clock->Now()) {
   for (AcceptedTrace* trace : traces_) Begin(*trace);
   WavePlan plan = parts_.rows->Plan(Runs());
   rows_ = plan.rows;
   work_ = WaveWork(plan, wave_.entries.front().pass.phase);
-  running_ = parts_.executor->Start(std::move(plan));
+  running_ = executor_.Start(std::move(plan));
   parts_.metrics->CountWave(wave_.entries.front().pass.phase,
                             wave_.size.tokens);
   CountTime(started_at_);
@@ -66,7 +67,7 @@ void WaveUnderWay::Begin(AcceptedTrace& trace) {
   parts_.metrics->CountWait(trace.started_at - trace.accepted_at);
   auto counted = std::make_shared<CountedMemory>();
   counted->bytes = std::move(trace.working_bytes);
-  counted->memory = parts_.executor->Begin(trace.plan);
+  counted->memory = executor_.Begin(trace.plan);
   trace.memory = {counted, counted->memory.get()};
 }
 

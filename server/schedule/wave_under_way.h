@@ -21,8 +21,7 @@ namespace phitap {
 
 // What waves are run with. All outlive the waves.
 struct WaveParts {
-  Executor* executor = nullptr;
-  // Of all models.
+  // Of all executors.
   RowPlanner* rows = nullptr;
   const Clock* clock = nullptr;
   // Is told when requests end.
@@ -65,6 +64,8 @@ class WaveUnderWay {
 
   const WaveParts parts_;
   GatheredWave wave_;
+  // Of the wave's requests.
+  Executor& executor_;
   // Each request of the wave once.
   std::set<AcceptedTrace*> traces_;
   absl::Time started_at_;

@@ -10,8 +10,8 @@
 namespace phitap {
 
 // Keys are one line and say all that decides a measurement: CPU, libtorch,
-// threads, dtype, shapes. Rules are those of NumericsReport. Called on the
-// thread that loads models.
+// threads, dtype, shapes. Rules are those of NumericsReport. Called for
+// one model at a time.
 class KnownRowRules {
  public:
   virtual ~KnownRowRules() = default;

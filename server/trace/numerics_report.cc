@@ -3,7 +3,9 @@
 #include <ATen/Version.h>
 #include <torch/version.h>
 
+#include <exception>
 #include <fstream>
+#include <stdexcept>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -74,12 +76,29 @@ std::string MeasurementKey(const Phi3& model, int thread_count) {
                       model.packed() ? ", packed" : "");
 }
 
+// On the compute thread; brings what that throws back to the caller.
+RowRule Measure(const LoadOptions& options, Phi3& model) {
+  if (options.run_on_compute_thread == nullptr) return model.MeasureRowRule();
+  RowRule rule;
+  std::exception_ptr thrown;
+  const absl::Status ran = options.run_on_compute_thread([&] {
+    try {
+      rule = model.MeasureRowRule();
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+  });
+  if (thrown != nullptr) std::rethrow_exception(thrown);
+  if (!ran.ok()) throw std::runtime_error(std::string(ran.message()));
+  return rule;
+}
+
 }  // namespace
 
 void SetRowRule(const LoadOptions& options, Phi3& model) {
   KnownRowRules* const known = options.known_row_rules;
   if (known == nullptr) {
-    model.MeasureRowRule();
+    Measure(options, model);
     return;
   }
   const std::string name =
@@ -88,7 +107,7 @@ void SetRowRule(const LoadOptions& options, Phi3& model) {
     const RowRule rule = {.kind = kind};
     if (name == NameOf(rule)) return model.SetRowRule(rule);
   }
-  const RowRule measured = model.MeasureRowRule();
+  const RowRule measured = Measure(options, model);
   if (!measured.batch_invariant) return;
   // What is packed may have turned out not to be of use.
   known->Keep(MeasurementKey(model, options.thread_count), NameOf(measured));

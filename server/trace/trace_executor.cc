@@ -59,11 +59,15 @@ class TraceExecutor final : public Executor {
 
 }  // namespace
 
+void ReadyComputeThread(int thread_count) { at::set_num_threads(thread_count); }
+
 absl::StatusOr<LoadedModel> LoadModel(
     std::shared_ptr<const Checkpoint> checkpoint, const LoadOptions& options) {
   std::unique_ptr<Phi3> model;
   RETURN_IF_ERROR(RunGuarded([&]() -> absl::Status {
-    at::set_num_threads(options.thread_count);
+    if (options.run_on_compute_thread == nullptr) {
+      ReadyComputeThread(options.thread_count);
+    }
     ASSIGN_OR_RETURN(model, Phi3::Load(std::move(checkpoint), options.dtype,
                                        options.packing));
     SetRowRule(options, *model);

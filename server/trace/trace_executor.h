@@ -3,6 +3,7 @@
 #ifndef PHITAP_SERVER_TRACE_TRACE_EXECUTOR_H_
 #define PHITAP_SERVER_TRACE_TRACE_EXECUTOR_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -20,6 +21,9 @@ struct LoadOptions {
   // Threads of the compute thread's ATen calls.
   int thread_count = 1;
   WeightPacking packing = WeightPacking::kNone;
+  // Blocks until the task has run on that thread; null where it is the calling
+  // one.
+  std::function<absl::Status(std::function<void()>)> run_on_compute_thread;
   // Outlives the loading; null: every start measures.
   KnownRowRules* known_row_rules = nullptr;
 };
@@ -40,11 +44,14 @@ struct LoadedModel {
   WeightPacking packing = WeightPacking::kNone;
 };
 
+// On the thread that will run waves, before it does: libtorch's thread count
+// belongs to the calling thread.
+void ReadyComputeThread(int thread_count);
+
 // Loads the weights, measures the row rule (or takes the one that was measured
-// under the same conditions) and returns what runs waves. Must be
-// called on the thread that will run them: libtorch's thread count belongs to
-// the calling thread. RESOURCE_EXHAUSTED where memory does not suffice,
-// INTERNAL for libtorch's own errors.
+// under the same conditions) and returns what runs waves. On any thread; the
+// measurement happens on the one that will run them. RESOURCE_EXHAUSTED where
+// memory does not suffice, INTERNAL for libtorch's own errors.
 absl::StatusOr<LoadedModel> LoadModel(
     std::shared_ptr<const Checkpoint> checkpoint, const LoadOptions& options);
 

@@ -137,7 +137,7 @@ TEST_F(LifecycleTest, EndsAtOnceOnASecondSignal) {
   server.Signal(SIGINT);
   ASSERT_TRUE(server.AwaitLog("stopping"));
   server.Signal(SIGINT);
-  EXPECT_EQ(server.Wait(), 1);
+  EXPECT_EQ(server.Wait(), 128 + SIGINT);
 }
 
 TEST_F(LifecycleTest, ListensOnAUnixSocket) {

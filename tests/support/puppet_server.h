@@ -6,6 +6,8 @@
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 
+#include <atomic>
+#include <functional>
 #include <memory>
 #include <set>
 #include <stdexcept>
@@ -14,8 +16,11 @@
 #include <vector>
 
 #include "phitap/v1/activation_service.grpc.pb.h"
+#include "server/models/model_keeper.h"
 #include "server/observe/metrics.h"
 #include "server/rpc/activation_service.h"
+#include "server/rpc/admin_service.h"
+#include "server/rpc/authenticator.h"
 #include "server/rpc/rpc_server.h"
 #include "tests/support/manual_clock.h"
 #include "tests/support/puppet_executor.h"
@@ -38,14 +43,14 @@ inline ModelSpec PuppetSpec() {
           .dtype = DType::kF32};
 }
 
-inline std::vector<ServedModel> PuppetModels() {
-  return {{.name = "tiny",
-           .spec = PuppetSpec(),
-           .compute_dtype = DType::kF32,
-           .weights_digest = "feed",
-           .batch_invariant = true,
-           .row_rule = "multiples of 16 rows",
-           .numerics_fingerprint = "puppet"}};
+inline ServedModel PuppetModel() {
+  return {.name = "tiny",
+          .spec = PuppetSpec(),
+          .compute_dtype = DType::kF32,
+          .weights_digest = "feed",
+          .batch_invariant = true,
+          .row_rule = "multiples of 16 rows",
+          .numerics_fingerprint = "puppet"};
 }
 
 struct PuppetServerOptions {
@@ -53,6 +58,9 @@ struct PuppetServerOptions {
   ServiceLimits limits;
   RpcServerOptions rpc = {.listen = "127.0.0.1:0"};
   int max_waiting_calls = 100;
+  std::string model_folder;
+  // Asked when a further puppet is loaded; null: at once.
+  std::function<absl::Status(LoadSteps&)> load;
   // Of the tensors that are kept.
   int64_t max_tensor_bytes = 1 << 20;
   // Of callers that do not say who they are.
@@ -73,32 +81,55 @@ class PuppetServer {
         planning_({.max_waiting = options.max_waiting_calls}) {
     options.schedule.clock = &clock_;
     options.schedule.metrics = &metrics_;
-    scheduler_ = *Scheduler::Start(options.schedule, [this] {
-      ExecutorMap executors;
-      executors["tiny"] = std::make_unique<PuppetExecutor>(&stage_);
-      return absl::StatusOr<ExecutorMap>(std::move(executors));
+    scheduler_ = *Scheduler::Start(options.schedule, [] {
+      return absl::StatusOr<ExecutorMap>(ExecutorMap());
     });
-    service_ = std::make_unique<ActivationService>(
-        ServiceParts{.models = &models_,
-                     .scheduler = scheduler_.get(),
-                     .tensors = tensors_.get(),
-                     .authenticator = &authenticator_,
-                     .quotas = &quotas_,
-                     .planning = &planning_,
-                     .delivery = &delivery_,
-                     .watch = &watch_,
-                     .metrics = &service_metrics_,
-                     .clock = &clock_,
-                     .limits = options.limits});
+    keeper_ = std::make_unique<ModelKeeper>(ModelKeeperOptions{
+        .models = &models_,
+        .scheduler = scheduler_.get(),
+        .load =
+            [this](const ModelSource& source, LoadSteps& steps) {
+              return LoadPuppet(
+                  source, load_ == nullptr ? absl::OkStatus() : load_(steps));
+            },
+        .model_folder = options.model_folder});
+    if (!keeper_->LoadConfigured({.name = "tiny"}).ok()) {
+      throw std::runtime_error("the puppet was not loaded");
+    }
+    load_ = options.load;
+    const ServiceParts parts = {.models = &models_,
+                                .keeper = keeper_.get(),
+                                .ask_to_stop = [this] { ++asked_to_stop_; },
+                                .scheduler = scheduler_.get(),
+                                .tensors = tensors_.get(),
+                                .authenticator = &authenticator_,
+                                .quotas = &quotas_,
+                                .planning = &planning_,
+                                .administration = administration_.get(),
+                                .delivery = &delivery_,
+                                .watch = &watch_,
+                                .metrics = &service_metrics_,
+                                .clock = &clock_,
+                                .limits = options.limits};
+    service_ = std::make_unique<ActivationService>(parts);
+    admin_ = std::make_unique<AdminService>(parts);
     absl::StatusOr<std::unique_ptr<RpcServer>> rpc =
-        RpcServer::Start(options.rpc, *service_);
+        RpcServer::Start(options.rpc, {service_.get(), admin_.get()});
     if (!rpc.ok()) throw std::runtime_error(rpc.status().ToString());
     rpc_ = *std::move(rpc);
+    rpc_->TellServing();
     channel_ = grpc::CreateChannel(rpc_->address(),
                                    grpc::InsecureChannelCredentials());
     stub_ = v1::ActivationService::NewStub(channel_);
+    admin_stub_ = v1::AdminService::NewStub(channel_);
+    models_.Observe(
+        [this](const ModelState& state) { rpc_->TellOfModel(state); });
   }
-  ~PuppetServer() { stage_.RunFreely(); }
+  ~PuppetServer() {
+    stage_.RunFreely();
+    // What it does may last longer than its calls.
+    administration_.reset();
+  }
 
   ManualClock& clock() { return clock_; }
   WaveStage& stage() { return stage_; }
@@ -110,6 +141,10 @@ class PuppetServer {
   IdentityFile& identities() { return *identities_; }
   RpcServer& rpc() { return *rpc_; }
   v1::ActivationService::Stub& stub() { return *stub_; }
+  v1::AdminService::Stub& admin() { return *admin_stub_; }
+  ServedModels& models() { return models_; }
+  ModelKeeper& keeper() { return *keeper_; }
+  int asked_to_stop() const { return asked_to_stop_; }
   std::shared_ptr<grpc::Channel> channel() { return channel_; }
 
  private:
@@ -123,23 +158,40 @@ class PuppetServer {
     return *std::move(identities);
   }
 
+  absl::StatusOr<LoadedCheckpoint> LoadPuppet(const ModelSource& source,
+                                              const absl::Status& status) {
+    if (!status.ok()) return status;
+    LoadedCheckpoint loaded = {
+        .model = PuppetModel(),
+        .executor = std::make_unique<PuppetExecutor>(&stage_)};
+    loaded.model.name = source.name;
+    return loaded;
+  }
+
   ManualClock clock_;
   Metrics metrics_;
   ServiceMetrics service_metrics_{metrics_};
   WaveStage stage_;
-  ServedModels models_{PuppetModels()};
+  std::atomic<int> asked_to_stop_ = 0;
+  std::function<absl::Status(LoadSteps&)> load_;
+  ServedModels models_{&clock_};
   std::unique_ptr<NamedTensors> tensors_;
   std::unique_ptr<Scheduler> scheduler_;
+  std::unique_ptr<ModelKeeper> keeper_;
   std::unique_ptr<IdentityFile> identities_;
   Authenticator authenticator_;
   QuotaBook quotas_{&clock_};
   WorkerPool planning_;
+  std::unique_ptr<WorkerPool> administration_ =
+      std::make_unique<WorkerPool>(WorkerPoolOptions{});
   WorkerPool delivery_{{}};
   StreamWatch watch_{{.clock = &clock_, .period = absl::InfiniteDuration()}};
   std::unique_ptr<ActivationService> service_;
+  std::unique_ptr<AdminService> admin_;
   std::unique_ptr<RpcServer> rpc_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::ActivationService::Stub> stub_;
+  std::unique_ptr<v1::AdminService::Stub> admin_stub_;
 };
 
 }  // namespace phitap

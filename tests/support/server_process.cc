@@ -18,6 +18,7 @@ namespace phitap {
 namespace {
 
 constexpr char kReady[] = " ready address=";
+constexpr char kListening[] = " listening address=";
 
 bool Names(const std::vector<std::string>& arguments, const std::string& flag) {
   return std::any_of(
@@ -89,10 +90,16 @@ bool ServerProcess::AwaitLog(const std::string& text) {
   return output_.find(text) != std::string::npos;
 }
 
-std::string ServerProcess::AwaitAddress() {
-  if (!AwaitLog(kReady)) return "";
+std::string ServerProcess::AwaitAddress() { return AwaitAddressAfter(kReady); }
+
+std::string ServerProcess::AwaitListening() {
+  return AwaitAddressAfter(kListening);
+}
+
+std::string ServerProcess::AwaitAddressAfter(const std::string& words) {
+  if (!AwaitLog(words)) return "";
   std::unique_lock lock(mutex_);
-  const size_t begin = output_.find(kReady) + sizeof(kReady) - 1;
+  const size_t begin = output_.find(words) + words.size();
   changed_.wait(lock, [&] {
     return ended_ || output_.find_first_of(" \n", begin) != std::string::npos;
   });

@@ -26,8 +26,10 @@ class ServerProcess {
   ServerProcess(const ServerProcess&) = delete;
   ServerProcess& operator=(const ServerProcess&) = delete;
 
-  // Blocks until it says where it listens, or ends. "" if it ended.
+  // Blocks until it is ready and says where, or ends. "" if it ended.
   std::string AwaitAddress();
+  // The same as soon as it listens.
+  std::string AwaitListening();
   // Blocks until its log has a line with `text`, or it ends.
   bool AwaitLog(const std::string& text);
   void Signal(int signal);
@@ -37,12 +39,13 @@ class ServerProcess {
   // Everything written so far, standard output and standard error together.
   std::string Output();
 
-  // After AwaitAddress.
+  // After AwaitAddress or AwaitListening.
   std::shared_ptr<grpc::Channel> Connect();
   v1::ActivationService::Stub& stub();
 
  private:
   void ReadOutput();
+  std::string AwaitAddressAfter(const std::string& words);
 
   pid_t pid_ = -1;
   int output_fd_ = -1;

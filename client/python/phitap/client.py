@@ -21,6 +21,7 @@ from phitap.v1 import activation_service_pb2 as service_pb2
 from phitap.v1 import activation_service_pb2_grpc, model_pb2, trace_pb2
 
 if TYPE_CHECKING:
+    from phitap.admin import Admin
     from phitap.recording.model import Model
 
 Captures = Union[str, Capture, Iterable[Union[str, Capture]]]
@@ -139,6 +140,13 @@ class Client:
     def hook_points(self, model: str = "") -> list[model_pb2.HookPoint]:
         """Every hook point of the model, in forward order."""
         return list(self.model_details(model).hook_points)
+
+    @property
+    def admin(self) -> "Admin":
+        """What administrators may do: load, unload and reload models, change the log, drain the server."""
+        from phitap.admin import Admin
+
+        return Admin(self._channel, self._errors, self._timeout)
 
     def tokenize(self, prompt: Union[str, Sequence[Mapping[str, str]]], *, model: str = "",
                  add_generation_prompt: Optional[bool] = None) -> list[int]:

@@ -69,7 +69,8 @@ RootId RootTable::Reserve(const SharingKey& key, const ComparedRow& row,
                            sequence.hidden_positions.end()},
       .layer_count = reach.layer_count,
       .tail_positions = reach.tail_positions,
-      .size_bytes = bytes_of_(key.model, reach.layer_count, sequence.size())});
+      .size_bytes =
+          bytes_of_(key.executor, reach.layer_count, sequence.size())});
   const absl::Span<const WriteExtent> writes =
       WritesWithin(row.writes, reach.layer_count);
   root->writes.assign(writes.begin(), writes.end());
@@ -103,6 +104,17 @@ void RootTable::Settle(RootId root, Fate fate) {
   }
 }
 
+void RootTable::ForgetAll(const std::string& executor) {
+  std::erase_if(roots_, [&](const std::unique_ptr<KeptRoot>& root) {
+    if (root->key.executor != executor) return false;
+    size_bytes_ -= root->size_bytes;
+    return true;
+  });
+  std::erase_if(forgotten_, [&](const ForgottenRoot& forgotten) {
+    return forgotten.executor == executor;
+  });
+}
+
 std::vector<ForgottenRoot> RootTable::TakeForgotten() {
   return std::exchange(forgotten_, {});
 }
@@ -114,7 +126,7 @@ RootTable::Roots::iterator RootTable::Position(RootId root) {
 
 void RootTable::Forget(Roots::iterator position) {
   const KeptRoot& root = **position;
-  forgotten_.push_back({.model = root.key.model, .root = root.id});
+  forgotten_.push_back({.executor = root.key.executor, .root = root.id});
   size_bytes_ -= root.size_bytes;
   roots_.erase(position);
 }

@@ -17,10 +17,10 @@ namespace phitap {
 
 // What a kept row holds: see Executor::RootBytes.
 using RootBytesOf = std::function<int64_t(
-    const std::string& model, int layer_count, int64_t token_count)>;
+    const std::string& executor, int layer_count, int64_t token_count)>;
 
 struct ForgottenRoot {
-  std::string model;
+  std::string executor;
   RootId root = kNoRoot;
 };
 
@@ -28,7 +28,8 @@ struct ForgottenRoot {
 struct SharingKey {
   // Empty where callers share.
   std::string caller;
-  std::string model;
+  // Its key in the scheduler: TracePlan::model.
+  std::string executor;
   Attention attention = Attention::kSdpa;
   bool long_factors = false;
 
@@ -84,6 +85,9 @@ class RootTable {
   // What became of a reserved root. A kept one takes the place of those that
   // have nothing more than it.
   void Settle(RootId root, Fate fate);
+
+  // Those of an executor that goes, which no wave uses any more.
+  void ForgetAll(const std::string& executor);
 
   // Of those that were kept and gave way.
   std::vector<ForgottenRoot> TakeForgotten();

@@ -29,7 +29,7 @@ SharingKey KeyOf(const CallerRun& caller_run, CallerSharing sharing) {
   const TracePlan& plan = *caller_run.run.plan;
   return {.caller = sharing == CallerSharing::kWithinCaller ? caller_run.caller
                                                             : std::string(),
-          .model = plan.model,
+          .executor = plan.model,
           .attention = plan.attention,
           .long_factors = plan.runs[caller_run.run.run].sharing.long_factors};
 }
@@ -92,6 +92,10 @@ void RowPlanner::Ended(absl::Span<const WaveRow> rows,
     roots_->Settle(row.keep_as,
                    is_kept ? RootTable::Fate::kKept : RootTable::Fate::kLost);
   }
+}
+
+void RowPlanner::ForgetAll(const std::string& executor) {
+  roots_->ForgetAll(executor);
 }
 
 std::vector<ForgottenRoot> RowPlanner::TakeForgotten() {

@@ -47,7 +47,7 @@ class RowPlanner {
   explicit RowPlanner(RowPlannerOptions options);
   ~RowPlanner();
 
-  // Rows for the runs of a wave, which are of one model. The wave is started
+  // Rows for the runs of a wave, which are of one executor. The wave is started
   // before ForgetRoot is called for anything that TakeForgotten returns from
   // here on, and Ended is called once for the plan, also where the wave was
   // given up.
@@ -55,6 +55,9 @@ class RowPlanner {
   // `kept`: what the executor has kept of the plan's rows; the other roots that
   // were planned do not exist.
   void Ended(absl::Span<const WaveRow> rows, absl::Span<const RootId> kept);
+
+  // An executor goes, with all that it keeps; no wave of it is under way.
+  void ForgetAll(const std::string& executor);
 
   // Roots that are used no more, for Executor::ForgetRoot.
   std::vector<ForgottenRoot> TakeForgotten();

@@ -122,6 +122,22 @@ TEST_F(ServedCli, PassesARefusalOnInOneLine) {
   EXPECT_EQ(std::count(result.errors.begin(), result.errors.end(), '\n'), 1);
 }
 
+TEST_F(ServedCli, LeavesTheServersModelsToAdministrators) {
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"models", "states"},
+                                             {"models", "load", "demo"},
+                                             {"models", "reload", "demo"},
+                                             {"models", "unload", "demo"},
+                                             {"log-level", "debug"},
+                                             {"drain"}}) {
+    const CommandResult result = Phitap(arguments);
+    EXPECT_EQ(result.exit_status, 1);
+    EXPECT_THAT(result.errors,
+                StartsWith("phitap: PERMISSION_DENIED: this call needs"));
+  }
+  EXPECT_EQ(Phitap({"models", "--names"}).output, "demo\n");
+}
+
 TEST_F(ServedCli, PutsARefusalIntoTheDocument) {
   const CommandResult result = Phitap({"hooks", "nobody", "--json"});
   EXPECT_EQ(result.exit_status, 1);
@@ -254,6 +270,9 @@ TEST(UnservedCli, EndsWithTwoOnWrongUsage) {
            {"generate", "-t", "1", "-n", "0"},
            {"tensors", "put", "x"},
            {"tokenize"},
+           {"models", "load"},
+           {"models", "unload"},
+           {"log-level", "loud"},
            {"models", "--server", "nowhere"}}) {
     const CommandResult result =
         Command(PHITAP, arguments, "127.0.0.1:1").Finish();
@@ -265,7 +284,7 @@ TEST(UnservedCli, EndsWithTwoOnWrongUsage) {
 TEST(UnservedCli, HelpsWithExamples) {
   for (const char* command :
        {"models", "hooks", "tokenize", "detokenize", "plan", "trace", "sweep",
-        "generate", "tensors", "completion"}) {
+        "generate", "tensors", "drain", "log-level", "completion"}) {
     const CommandResult result =
         Command(PHITAP, {command, "--help"}, "127.0.0.1:1").Finish();
     EXPECT_EQ(result.exit_status, 0);

@@ -43,6 +43,18 @@ TEST(ServerConfig, TakesItsDefaults) {
   EXPECT_EQ(config.limits.plan.max_response_bytes, int64_t{4} << 30);
 }
 
+TEST(ServerConfig, NeedsNoModelWhereThereIsAModelFolder) {
+  const ConfigOutcome outcome =
+      Read({"--model-folder", "/tmp", "--max-model-bytes", "3GiB",
+            "--drain-grace", "10s", "--drain-timeout", "5m"});
+  ASSERT_TRUE(outcome.config.has_value()) << outcome.text;
+  EXPECT_EQ(outcome.config->model_folder, "/tmp");
+  EXPECT_EQ(outcome.config->max_model_bytes, int64_t{3} << 30);
+  EXPECT_EQ(outcome.config->stop.grace, absl::Seconds(10));
+  EXPECT_EQ(outcome.config->stop.drain_timeout, absl::Minutes(5));
+  EXPECT_EQ(Read({"--model", "a=/x"}).config->stop.grace, absl::ZeroDuration());
+}
+
 TEST(ServerConfig, TakesEveryFlag) {
   const ConfigOutcome outcome = Read({"--model=a=/x=y",
                                       "--model",
@@ -205,6 +217,15 @@ INSTANTIATE_TEST_SUITE_P(
     ServerConfig, WrongFlags,
     ::testing::ValuesIn(std::vector<WrongFlag>{
         {"NoModel", {}, "--model: none given; valid: NAME=PATH"},
+        {"ModelFolderThatIsNone",
+         {"--model-folder", "/nowhere"},
+         "--model-folder /nowhere: "},
+        {"NegativeGrace",
+         {"--model", "a=/x", "--drain-grace", "-1s"},
+         "--drain-grace: \"-1s\""},
+        {"NoDrainTimeout",
+         {"--model", "a=/x", "--drain-timeout", "0s"},
+         "--drain-timeout: \"0s\""},
         {"ModelWithoutName",
          {"--model", "/models/phi"},
          "--model: \"/models/phi\"; valid: NAME=PATH"},

@@ -332,7 +332,7 @@ TEST(RpcServer, RefusesAnAddressThatIsInUse) {
   PuppetServer server;
   ActivationService service({});
   const absl::Status status =
-      RpcServer::Start({.listen = server.rpc().address()}, service).status();
+      RpcServer::Start({.listen = server.rpc().address()}, {&service}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("--listen: cannot listen on 127.0.0.1:"));

@@ -10,7 +10,6 @@
 #include "server/base/field_error.h"
 #include "server/rpc/grpc_status.h"
 #include "server/rpc/request_id.h"
-#include "server/rpc/served_models.h"
 #include "server/rpc/stream_watch.h"
 #include "server/rpc/worker_pool.h"
 #include "tests/support/manual_clock.h"
@@ -41,25 +40,6 @@ TEST(ToGrpc, CutsMessagesBetweenCharacters) {
 TEST(NewRequestId, IsSixteenHexadecimalDigitsAndAnotherEachTime) {
   EXPECT_THAT(NewRequestId(), MatchesRegex("[0-9a-f]{16}"));
   EXPECT_NE(NewRequestId(), NewRequestId());
-}
-
-TEST(ServedModels, FindsByNameAndOffersTheNearest) {
-  const ServedModels models({{.name = "phi-3-mini"}, {.name = "phi-4"}});
-  EXPECT_EQ((*models.Find("phi-4"))->name, "phi-4");
-  const absl::Status unknown = models.Find("phi-3-mni").status();
-  EXPECT_EQ(unknown.code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(std::string(unknown.message()),
-              HasSubstr("model: no model \"phi-3-mni\" is loaded; valid: "
-                        "phi-3-mini"));
-}
-
-TEST(ServedModels, TakesNoNameOnlyWhereThereIsOneModel) {
-  const ServedModels one({{.name = "phi"}});
-  EXPECT_EQ((*one.Find(""))->name, "phi");
-  const ServedModels two({{.name = "a"}, {.name = "b"}});
-  const absl::Status status = two.Find("").status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("2 models"));
 }
 
 TEST(WorkerPool, RunsEverythingThatWasPostedBeforeItEnds) {
@@ -104,8 +84,8 @@ TEST(StreamWatch, ChecksWhatIsThere) {
   StreamWatch watch({.clock = &clock, .period = absl::InfiniteDuration()});
   auto kept = std::make_shared<CountingStream>();
   auto removed = std::make_shared<CountingStream>();
-  watch.Add(kept, kept.get());
-  watch.Add(removed, removed.get());
+  ASSERT_TRUE(watch.Add(kept, kept.get()).ok());
+  ASSERT_TRUE(watch.Add(removed, removed.get()).ok());
   watch.Remove(removed.get());
   clock.Advance(absl::Seconds(3));
   watch.CheckAll();
@@ -118,7 +98,7 @@ TEST(StreamWatch, WaitsForTheLastStream) {
   ManualClock clock;
   StreamWatch watch({.clock = &clock, .period = absl::InfiniteDuration()});
   auto stream = std::make_shared<CountingStream>();
-  watch.Add(stream, stream.get());
+  ASSERT_TRUE(watch.Add(stream, stream.get()).ok());
   std::atomic<bool> removing = false;
   std::thread remover([&] {
     removing = true;
@@ -127,6 +107,20 @@ TEST(StreamWatch, WaitsForTheLastStream) {
   watch.AwaitNone();
   EXPECT_TRUE(removing);
   remover.join();
+}
+
+TEST(StreamWatch, TakesNoneOnceItIsClosed) {
+  ManualClock clock;
+  StreamWatch watch({.clock = &clock, .period = absl::InfiniteDuration()});
+  auto before = std::make_shared<CountingStream>();
+  ASSERT_TRUE(watch.Add(before, before.get()).ok());
+  watch.Close();
+  auto after = std::make_shared<CountingStream>();
+  EXPECT_EQ(watch.Add(after, after.get()).code(),
+            absl::StatusCode::kUnavailable);
+  EXPECT_EQ(watch.AwaitNone(absl::ZeroDuration()), 1);
+  watch.Remove(before.get());
+  EXPECT_EQ(watch.AwaitNone(), 0);
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ class TraceMessagesTest : public ::testing::Test {
     stream_ = std::make_shared<ResultStream>(
         ResultStreamOptions{.plan = plan_, .clock = &clock_, .wake = [] {}});
     messages_.emplace(TraceMessagesOptions{.request_id = "0123",
-                                           .model = &model_,
+                                           .model = model_,
                                            .plan = plan_,
                                            .stream = stream_});
   }
@@ -63,11 +63,12 @@ class TraceMessagesTest : public ::testing::Test {
 
   ByteBudget budget_{{.limit_bytes = 16 << 20, .purpose = "answers"}};
   ManualClock clock_;
-  ServedModel model_ = {.name = "tiny",
-                        .spec = {.num_layers = 2, .max_positions = 64},
-                        .weights_digest = "feed",
-                        .batch_invariant = true,
-                        .numerics_fingerprint = "print"};
+  const std::shared_ptr<ServedModel> model_ = std::make_shared<ServedModel>(
+      ServedModel{.name = "tiny",
+                  .spec = {.num_layers = 2, .max_positions = 64},
+                  .weights_digest = "feed",
+                  .batch_invariant = true,
+                  .numerics_fingerprint = "print"});
   std::shared_ptr<const TracePlan> plan_;
   std::shared_ptr<ResultStream> stream_;
   std::optional<TraceMessages> messages_;
@@ -145,7 +146,7 @@ TEST_F(TraceMessagesTest, SumsUpAfterTheLastTensor) {
 }
 
 TEST_F(TraceMessagesTest, TellsTokensWithTheTextThatTheyComplete) {
-  model_.tokenizer = TokenizerFolder().Load().value();
+  model_->tokenizer = TokenizerFolder().Load().value();
   Open({.tokens_of_runs = {2}, .max_tokens = 3});
   All();
   stream_->DeliverToken(
@@ -180,7 +181,7 @@ class LastTokens : public TraceMessagesTest {
     std::string json = kTinyTokenizerJson;
     json.replace(json.find("<0x0A>"), 6, "<0xE2>");
     folder.Write("tokenizer.json", json);
-    model_.tokenizer = folder.Load().value();
+    model_->tokenizer = folder.Load().value();
     auto plan = std::make_shared<TracePlan>(*MakePlan({.tokens_of_runs = {2}}));
     plan->runs[0].generation = generation;
     OpenPlan(plan);
@@ -293,7 +294,7 @@ TEST_F(TraceMessagesTest, HoldsTheBudgetUntilAllOfATensorIsOnItsWay) {
                           .wake = [] {},
                           .reservation = *budget_.Reserve(plan_->size_bytes)});
   messages_.emplace(
-      TraceMessagesOptions{.model = &model_, .plan = plan_, .stream = stream_});
+      TraceMessagesOptions{.model = model_, .plan = plan_, .stream = stream_});
   stream_->Deliver(0, Ramp(1 << 20));
   for (int i = 0; i < 3 + 3; ++i) messages_->Next();
   EXPECT_EQ(budget_.reserved_bytes(), 4 << 20);

@@ -51,7 +51,7 @@ class RootTableTest : public ::testing::Test {
   std::vector<RootId> Forgotten() {
     std::vector<RootId> roots;
     for (const ForgottenRoot& root : planner_.TakeForgotten()) {
-      EXPECT_EQ(root.model, "tiny");
+      EXPECT_EQ(root.executor, "tiny");
       roots.push_back(root.root);
     }
     return roots;
@@ -123,6 +123,16 @@ TEST_F(RootTableTest, NoOtherCallerFindsARoot) {
   MadeRun other = RunOf(Tokens(64));
   other.caller = "bob";
   EXPECT_THAT(RowsOf(Run({other})), ElementsAre("0-8 x 0-64: 0"));
+}
+
+TEST_F(RootTableTest, AnExecutorThatGoesTakesItsRootsAlong) {
+  Run({RunOf(Tokens(64))});
+  planner_.ForgetAll("other");
+  EXPECT_EQ(planner_.root_bytes(), kRootBytes);
+  planner_.ForgetAll("tiny");
+  EXPECT_EQ(planner_.root_bytes(), 0);
+  EXPECT_THAT(Forgotten(), IsEmpty());
+  EXPECT_THAT(RowsOf(Run({RunOf(Tokens(64))})), ElementsAre("0-8 x 0-64: 0"));
 }
 
 TEST_F(RootTableTest, WhatTheExecutorHasNotKeptIsNotThere) {

@@ -1,0 +1,334 @@
+#include "server/serve.h"
+
+#include <atomic>
+#include <chrono>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/base/clock.h"
+#include "server/base/field_error.h"
+#include "server/base/status_macros.h"
+#include "server/build_facts.h"
+#include "server/checkpoint_loader.h"
+#include "server/decide_memory.h"
+#include "server/identity/identity_file.h"
+#include "server/identity/quota_book.h"
+#include "server/models/model_keeper.h"
+#include "server/models/served_models.h"
+#include "server/observe/log.h"
+#include "server/observe/metrics.h"
+#include "server/observe/metrics_listener.h"
+#include "server/rpc/activation_service.h"
+#include "server/rpc/admin_service.h"
+#include "server/rpc/authenticator.h"
+#include "server/rpc/live_samples.h"
+#include "server/rpc/rpc_server.h"
+#include "server/rpc/service_metrics.h"
+#include "server/rpc/stream_watch.h"
+#include "server/rpc/worker_pool.h"
+#include "server/schedule/scheduler.h"
+#include "server/tensors/named_tensors.h"
+#include "server/trace/trace_executor.h"
+
+namespace phitap {
+namespace {
+
+constexpr char kStartFailed[] = "the start failed";
+// Calls may end a moment after their last byte.
+constexpr absl::Duration kLastCalls = absl::Seconds(5);
+
+absl::StatusOr<std::unique_ptr<NamedTensors>> OpenTensors(
+    const ServerConfig& config, const Clock& clock) {
+  NamedTensorsOptions options = config.tensors;
+  options.clock = &clock;
+  options.on_file_error = [](const absl::Status& error) {
+    Log(LogLevel::kError, "a named tensor is not as it should be on disk",
+        {{log_field::kError, std::string(error.message())}});
+  };
+  absl::StatusOr<std::unique_ptr<NamedTensors>> tensors =
+      NamedTensors::Open(std::move(options));
+  if (tensors.ok()) return tensors;
+  return InvalidField(
+      {.field = absl::StrCat("--state-dir ", config.tensors.state_dir),
+       .problem = std::string(tensors.status().message())},
+      tensors.status().code());
+}
+
+// Null where nobody can call by name.
+absl::StatusOr<std::unique_ptr<IdentityFile>> OpenIdentities(
+    const ServerConfig& config) {
+  if (config.tokens_path.empty()) return std::unique_ptr<IdentityFile>();
+  absl::StatusOr<std::unique_ptr<IdentityFile>> identities = IdentityFile::Open(
+      {.path = config.tokens_path, .on_change = [](const absl::Status& read) {
+         if (read.ok())
+           return Log(LogLevel::kInfo, "the tokens were read again");
+         Log(LogLevel::kError, "the tokens from before stay good",
+             {{log_field::kError, std::string(read.message())}});
+       }});
+  if (identities.ok()) return identities;
+  return InvalidField({.field = "--tokens",
+                       .problem = std::string(identities.status().message())},
+                      identities.status().code());
+}
+
+absl::Status SurveyModels(CheckpointLoader& loader, ServerConfig& config) {
+  int64_t bytes = 0;
+  for (const ModelSource& source : config.models) {
+    ASSIGN_OR_RETURN(const int64_t of_model, loader.Survey(source));
+    bytes += of_model;
+  }
+  return DecideModelMemory(bytes, config);
+}
+
+absl::StatusOr<std::unique_ptr<Scheduler>> StartScheduler(
+    const ServerConfig& config, const Clock& clock, Metrics& metrics) {
+  SchedulerOptions options = config.schedule;
+  options.metrics = &metrics;
+  options.clock = &clock;
+  options.decide_memory = [&config] { return DecideEngineMemory(config); };
+  return Scheduler::Start(options, [&config]() -> absl::StatusOr<ExecutorMap> {
+    ReadyComputeThread(config.threads);
+    return ExecutorMap();
+  });
+}
+
+// What the models use in place.
+int64_t MappedBytes(const ServerConfig& config, const ServedModels& models) {
+  int64_t bytes = 0;
+  if (config.weights != WeightStorage::kMap) return bytes;
+  for (const std::shared_ptr<const ServedModel>& model : models.all()) {
+    if (!model->packed) bytes += model->weight_bytes;
+  }
+  return bytes;
+}
+
+ModelKeeperOptions KeeperOptions(const ServerConfig& config,
+                                 CheckpointLoader& loader, Scheduler& scheduler,
+                                 ServedModels& models) {
+  return {
+      .models = &models,
+      .scheduler = &scheduler,
+      .load =
+          [&](const ModelSource& source, LoadSteps& steps) {
+            return loader.Load(source, steps, [&](std::function<void()> task) {
+              return scheduler.RunBetweenSteps(std::move(task));
+            });
+          },
+      .model_folder = config.model_folder,
+      .max_weight_bytes = config.max_model_bytes,
+      .free_bytes = [&] { return FreeForModels(MappedBytes(config, models)); }};
+}
+
+// Null where metrics are not exposed. `ready` and what `parts` name outlive the
+// listener.
+absl::StatusOr<std::unique_ptr<MetricsListener>> ListenForScrapes(
+    const ServerConfig& config, const Metrics& metrics, const LiveParts& parts,
+    const std::atomic<bool>& ready) {
+  if (config.metrics_listen.empty()) return nullptr;
+  if (ReachableFromElsewhere(config.metrics_listen)) {
+    Log(LogLevel::kWarning, "other machines can read the metrics",
+        {{log_field::kMetricsAddress, config.metrics_listen}});
+  }
+  const auto read = [&ready, parts, build = BuildSample(ThisBuild())] {
+    std::vector<MetricSample> samples = ReadLiveSamples(parts);
+    samples.push_back(build);
+    samples.push_back({.metric = Metric::kReady, .value = ready ? 1.0 : 0.0});
+    return samples;
+  };
+  return MetricsListener::Start(
+      {.listen = config.metrics_listen, .metrics = &metrics, .samples = read});
+}
+
+absl::Status WriteAddress(const ServerConfig& config,
+                          const std::string& address) {
+  if (config.address_file.empty() || std::ofstream(config.address_file)
+                                         << address << std::endl) {
+    return absl::OkStatus();
+  }
+  return InvalidField(
+      {.field = "--address-file",
+       .problem = absl::StrCat("cannot write to ", config.address_file)});
+}
+
+void LogListening(const ServerConfig& config, const std::string& address) {
+  if (ReachableFromElsewhere(config.rpc.listen) && !config.rpc.tls.enabled()) {
+    Log(LogLevel::kWarning, "other machines can connect, without encryption",
+        {{log_field::kAddress, address}});
+  }
+  Log(LogLevel::kInfo, "listening", {{log_field::kAddress, address}});
+}
+
+// What computes, what it computes with, and for whom.
+struct Engine {
+  std::unique_ptr<Metrics> metrics = std::make_unique<Metrics>();
+  // First, and destroyed last: what was accepted may still be kept in it.
+  std::unique_ptr<NamedTensors> tensors;
+  // Null where nobody can call by name.
+  std::unique_ptr<IdentityFile> identities;
+  std::unique_ptr<CheckpointLoader> loader;
+  std::unique_ptr<Scheduler> scheduler;
+  std::unique_ptr<ServedModels> models;
+  std::unique_ptr<ModelKeeper> keeper;
+};
+
+// Decides what `config` leaves open; it outlives the engine.
+absl::StatusOr<Engine> StartEngine(const Clock& clock, ServerConfig& config) {
+  DecideTensorMemory(config);
+  Engine engine;
+  ASSIGN_OR_RETURN(engine.tensors, OpenTensors(config, clock));
+  ASSIGN_OR_RETURN(engine.identities, OpenIdentities(config));
+  engine.loader = std::make_unique<CheckpointLoader>(config);
+  RETURN_IF_ERROR(SurveyModels(*engine.loader, config));
+  ASSIGN_OR_RETURN(engine.scheduler,
+                   StartScheduler(config, clock, *engine.metrics));
+  config.limits.plan.max_wave_bytes =
+      engine.scheduler->memory().max_workspace_bytes;
+  engine.models = std::make_unique<ServedModels>(&clock);
+  engine.keeper = std::make_unique<ModelKeeper>(
+      KeeperOptions(config, *engine.loader, *engine.scheduler, *engine.models));
+  return engine;
+}
+
+// What talks to callers. All that it is given outlives it.
+class Front {
+ public:
+  Front(const ServerConfig& config, const Clock& clock, const Engine& engine,
+        StopRequest& stop)
+      : config_(config),
+        engine_(engine),
+        authenticator_(Identity{.roles = *config.anonymous_roles},
+                       engine.identities.get()),
+        quotas_(&clock),
+        administration_(std::make_unique<WorkerPool>(
+            WorkerPoolOptions{.thread_count = 8, .max_waiting = 64})),
+        watch_({.clock = &clock}),
+        metrics_(*engine.metrics),
+        parts_({.models = engine.models.get(),
+                .keeper = engine.keeper.get(),
+                .ask_to_stop = [&stop] { stop.Ask("DrainServer"); },
+                .scheduler = engine.scheduler.get(),
+                .tensors = engine.tensors.get(),
+                .authenticator = &authenticator_,
+                .quotas = &quotas_,
+                .planning = &planning_,
+                .administration = administration_.get(),
+                .delivery = &delivery_,
+                .watch = &watch_,
+                .metrics = &metrics_,
+                .clock = &clock,
+                .limits = config.limits}) {}
+  // What administrators have asked for may last longer than their calls.
+  ~Front() { administration_.reset(); }
+
+  absl::Status Listen();
+  // Once it listens: loads the configured models, then health checks say
+  // SERVING.
+  absl::Status BecomeReady();
+  // Says NOT_SERVING, accepts for `grace` yet, finishes what was accepted.
+  absl::Status Drain(const std::string& reason, absl::Duration grace);
+
+ private:
+  const ServerConfig& config_;
+  const Engine& engine_;
+  const Authenticator authenticator_;
+  QuotaBook quotas_;
+  WorkerPool planning_{{.thread_count = 2}};
+  std::unique_ptr<WorkerPool> administration_;
+  WorkerPool delivery_{{.thread_count = 2}};
+  StreamWatch watch_;
+  ServiceMetrics metrics_;
+  const ServiceParts parts_;
+  ActivationService activation_{parts_};
+  AdminService admin_{parts_};
+  std::unique_ptr<RpcServer> rpc_;
+  std::atomic<bool> ready_ = false;
+  // Null where metrics are not exposed.
+  std::unique_ptr<MetricsListener> scrapes_;
+};
+
+absl::Status Front::Listen() {
+  ASSIGN_OR_RETURN(rpc_,
+                   RpcServer::Start(config_.rpc, {&activation_, &admin_}));
+  LogListening(config_, rpc_->address());
+  ASSIGN_OR_RETURN(scrapes_,
+                   ListenForScrapes(config_, *engine_.metrics,
+                                    {.scheduler = engine_.scheduler.get(),
+                                     .tensors = engine_.tensors.get(),
+                                     .models = engine_.models.get()},
+                                    ready_));
+  engine_.models->Observe(
+      [this](const ModelState& state) { rpc_->TellOfModel(state); });
+  return absl::OkStatus();
+}
+
+absl::Status Front::BecomeReady() {
+  for (const ModelSource& source : config_.models) {
+    const absl::Status status = engine_.keeper->LoadConfigured(source);
+    if (!status.ok()) return NamingFlag(source, status);
+  }
+  RETURN_IF_ERROR(WriteAddress(config_, rpc_->address()));
+  ready_ = true;
+  rpc_->TellServing();
+  Log(LogLevel::kInfo, "ready",
+      {{log_field::kAddress, rpc_->address()},
+       {log_field::kThreads, int64_t{config_.threads}},
+       {log_field::kVersion, PHITAP_VERSION},
+       {log_field::kMetricsAddress,
+        scrapes_ == nullptr ? "" : scrapes_->address()}});
+  return absl::OkStatus();
+}
+
+absl::Status Front::Drain(const std::string& reason, absl::Duration grace) {
+  ready_ = false;
+  rpc_->TellNotServing();
+  engine_.keeper->Stop();
+  if (grace > absl::ZeroDuration()) {
+    Log(LogLevel::kInfo, "about to stop: accepting for a while yet",
+        {{log_field::kReason, reason},
+         {log_field::kSeconds, absl::ToDoubleSeconds(grace)}});
+    std::this_thread::sleep_for(absl::ToChronoMilliseconds(grace));
+  }
+  engine_.scheduler->StopAccepting();
+  watch_.Close();
+  Log(LogLevel::kInfo, "stopping: finishing what was accepted",
+      {{log_field::kReason, reason}});
+  const int left = watch_.AwaitNone(config_.stop.drain_timeout);
+  rpc_->Stop(left > 0 ? absl::ZeroDuration() : kLastCalls);
+  if (left == 0) return absl::OkStatus();
+  return absl::DeadlineExceededError(
+      absl::StrCat("stopped with ", left,
+                   " requests cancelled, which had not ended within "
+                   "--drain-timeout ",
+                   absl::FormatDuration(config_.stop.drain_timeout)));
+}
+
+}  // namespace
+
+absl::Status Serve(ServerConfig config, StopRequest& stop) {
+  SystemClock clock;
+  ASSIGN_OR_RETURN(const Engine engine, StartEngine(clock, config));
+  Front front(config, clock, engine, stop);
+  RETURN_IF_ERROR(front.Listen());
+  absl::Status started;
+  std::thread loading([&] {
+    started = front.BecomeReady();
+    if (!started.ok()) stop.Ask(kStartFailed);
+  });
+  const std::string reason = stop.Await();
+  const absl::Status drained =
+      front.Drain(reason, reason == kStartFailed ? absl::ZeroDuration()
+                                                 : config.stop.grace);
+  loading.join();
+  // Where it was only given up because of the stop, that is no failure.
+  if (!absl::IsCancelled(started)) RETURN_IF_ERROR(started);
+  RETURN_IF_ERROR(drained);
+  Log(LogLevel::kInfo, "stopped");
+  return absl::OkStatus();
+}
+
+}  // namespace phitap
