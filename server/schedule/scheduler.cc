@@ -105,14 +105,19 @@ absl::StatusOr<std::shared_ptr<ResultStream>> Scheduler::Submit(
     Submission submission) {
   absl::StatusOr<std::shared_ptr<AcceptedTrace>> trace =
       Admit(std::move(submission));
-  if (!trace.ok()) return WithRetryHint(trace.status(), pace_.hint());
-  std::shared_ptr<ResultStream> stream = (*trace)->stream;
+  // Once the compute thread has ended no executor is there.
+  if (!trace.ok() && !absl::IsAborted(trace.status())) {
+    return WithRetryHint(trace.status(), pace_.hint());
+  }
+  std::shared_ptr<ResultStream> stream;
   {
     std::lock_guard lock(mutex_);
     if (stopping_) {
       return WithRefusalReason(absl::UnavailableError("the server is stopping"),
                                RefusalReason::kStopping);
     }
+    RETURN_IF_ERROR(trace.status());
+    stream = (*trace)->stream;
     const absl::Status pushed = queue_.Push(*std::move(trace));
     if (!pushed.ok()) return WithRetryHint(pushed, pace_.hint());
     queue_.TellPositions(CountRunning());

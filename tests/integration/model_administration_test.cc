@@ -1,6 +1,7 @@
 // Models that come and go while others are asked, and readiness while they
 // load.
 #include <gmock/gmock.h>
+#include <grpcpp/channel.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>

@@ -87,16 +87,26 @@ TEST_F(ExecutorsAtRunTime, DrainingEndsAWaitForTheRequestsOfOne) {
 TEST_F(ExecutorsAtRunTime, ErrandsAreRunBetweenTheStepsOfAWave) {
   Start({}, PuppetSteps::kLayers);
   Reader reader;
-  auto stream = Submit({.layer_count = 2}, reader);
+  // Of more steps than the errand's thread can take to ask.
+  auto stream = Submit({.layer_count = 10'000'000}, reader);
   stage_.AwaitStep();
   std::atomic<bool> ran = false;
   auto errand = std::async(
       [&] { return scheduler_->RunBetweenSteps([&] { ran = true; }); });
   EXPECT_FALSE(ran);
-  stage_.Advance();
+  while (!ran) {
+    ASSERT_FALSE(stage_.AwaitStep().last);
+    stage_.Advance();
+  }
   EXPECT_TRUE(errand.get().ok());
-  EXPECT_TRUE(ran);
-  EXPECT_FALSE(stage_.AwaitStep().rows.empty());
+  (*stream)->Close();
+}
+
+TEST_F(ExecutorsAtRunTime, OnceItHasStoppedTheServerSaysSo) {
+  Start({});
+  scheduler_->Drain();
+  Reader reader;
+  EXPECT_EQ(Submit({}, reader).status().code(), absl::StatusCode::kUnavailable);
 }
 
 TEST_F(ExecutorsAtRunTime, ErrandsAreRunWhereNothingIsComputed) {
