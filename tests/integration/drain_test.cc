@@ -70,7 +70,7 @@ class DrainTest : public ::testing::Test {
 
 TEST_F(DrainTest, AnswersAllThatItAcceptedAndRefusesTheRest) {
   constexpr int kRequests = 50;
-  constexpr int kTokens = 900;
+  constexpr int kTokens = 400;
   ServerProcess quiet(Arguments());
   ASSERT_NE(quiet.AwaitAddress(), "") << quiet.Output();
   std::vector<TraceAnswer> expected(kRequests);
@@ -145,7 +145,7 @@ TEST_F(DrainTest, CancelsWhatTakesTooLongAndSaysSo) {
   ASSERT_NE(server.AwaitAddress(), "") << server.Output();
   v1::TraceRequest request = Request(0, 3);
   // Read by nobody, it would last until it stalls.
-  for (int i = 0; i < 60; ++i) *request.add_runs() = Request(i, 900).runs(0);
+  for (int i = 0; i < 60; ++i) *request.add_runs() = Request(i, 400).runs(0);
   request.add_captures()->set_hook_points("layers.*.mlp_gate_up");
   grpc::ClientContext context;
   const auto reader = server.stub().Trace(&context, request);

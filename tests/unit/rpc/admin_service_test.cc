@@ -223,6 +223,23 @@ TEST_F(AdminServiceTest, ChangesTheLogLevel) {
   EXPECT_THAT(output, HasSubstr("but this"));
 }
 
+TEST(RpcServer, TellsHealthChecksWhatItIsTold) {
+  ActivationService service({});
+  const auto rpc = *RpcServer::Start({.listen = "127.0.0.1:0"}, {&service});
+  const auto channel =
+      grpc::CreateChannel(rpc->address(), grpc::InsecureChannelCredentials());
+  RawCall watch(channel, "/grpc.health.v1.Health/Watch", "");
+  EXPECT_EQ(watch.Read(), kNotServing);
+  rpc->TellServing();
+  EXPECT_EQ(watch.Read(), kServing);
+  rpc->TellNotServing();
+  EXPECT_EQ(watch.Read(), kNotServing);
+  // It is for good.
+  rpc->TellServing();
+  RawCall check(channel, "/grpc.health.v1.Health/Check", "");
+  EXPECT_EQ(check.Read(), kNotServing);
+}
+
 TEST_F(AdminServiceTest, IsForAdministratorsAlone) {
   Start(nullptr, {Role::kTrace, Role::kTensors});
   EXPECT_EQ(Load("phi").error_code(), grpc::StatusCode::PERMISSION_DENIED);
