@@ -32,6 +32,7 @@
 #include "server/rpc/stream_watch.h"
 #include "server/rpc/worker_pool.h"
 #include "server/schedule/scheduler.h"
+#include "server/systemd_notice.h"
 #include "server/tensors/named_tensors.h"
 #include "server/trace/trace_executor.h"
 
@@ -163,6 +164,14 @@ void LogListening(const ServerConfig& config, const std::string& address) {
   Log(LogLevel::kInfo, "listening", {{log_field::kAddress, address}});
 }
 
+// That nobody could be told is no reason to stop.
+void Notify(absl::string_view state) {
+  const absl::Status told = TellSystemd(state);
+  if (told.ok()) return;
+  Log(LogLevel::kWarning, "systemd could not be told",
+      {{log_field::kError, std::string(told.message())}});
+}
+
 // What computes, what it computes with, and for whom.
 struct Engine {
   std::unique_ptr<Metrics> metrics = std::make_unique<Metrics>();
@@ -274,6 +283,7 @@ absl::Status Front::BecomeReady() {
   RETURN_IF_ERROR(WriteAddress(config_, rpc_->address()));
   ready_ = true;
   rpc_->TellServing();
+  Notify(kSystemdReady);
   Log(LogLevel::kInfo, "ready",
       {{log_field::kAddress, rpc_->address()},
        {log_field::kThreads, int64_t{config_.threads}},
@@ -286,6 +296,7 @@ absl::Status Front::BecomeReady() {
 absl::Status Front::Drain(const std::string& reason, absl::Duration grace) {
   ready_ = false;
   rpc_->TellNotServing();
+  Notify(kSystemdStopping);
   engine_.keeper->Stop();
   if (grace > absl::ZeroDuration()) {
     Log(LogLevel::kInfo, "about to stop: accepting for a while yet",

@@ -107,8 +107,9 @@ reload_systemd() {
 
 start_service() {
   systemctl enable --quiet phitapd.service
+  echo "start: until the models are loaded; journalctl --unit phitapd --follow shows how far they are"
   systemctl restart phitapd.service || fail "phitapd did not start: journalctl --unit phitapd --lines 50"
-  echo "started; phitap health --wait 1800 returns once the models are loaded"
+  echo "started: it takes requests"
 }
 
 advise() {

@@ -1,16 +1,19 @@
 """The unit: systemd's own reading of it, what it leaves exposed, and whether the server runs with what it is left."""
 
+import contextlib
 import pathlib
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 
 import pytest
 
 import phitap
-from conftest import ROOT, known_flags
+from conftest import ROOT, Tool, known_flags
 from served import SERVER, running_server
 
 SYSTEMD = ROOT / "deploy" / "systemd"
@@ -102,7 +105,7 @@ def test_every_flag_of_the_configuration_is_one_of_the_servers():
 
 
 def test_systemd_waits_longer_than_the_drain_takes():
-    flags = flags_of((SYSTEMD / "phitapd.toml").read_text())
+    flags = tomllib.loads((SYSTEMD / "phitapd.toml").read_text())
     [stop] = unit_values("TimeoutStopSec")
     assert seconds(stop) >= seconds(flags["drain-grace"]) + seconds(flags["drain-timeout"]) + 15
 
@@ -152,6 +155,39 @@ def test_the_server_computes_with_what_the_unit_leaves_it(tmp_path):
                 assert trace["logits"].shape[0] == len(trace.runs[0].tokens)
                 client.put_tensor("joy", trace["logits"][0])
                 assert len(list(client.generate("When Mary", 3))) > 0
+
+
+@pytest.fixture
+def systemd(tmp_path, monkeypatch) -> Iterator[socket.socket]:
+    """The socket where the service's process says how far it is."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
+        listening.bind(str(tmp_path / "notify"))
+        listening.settimeout(60)
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+        yield listening
+
+
+def test_systemd_is_told_when_requests_are_taken_and_when_no_longer(systemd, tmp_path):
+    assert unit_values("Type") == ["notify"]
+    with running_server({"demo": DEMO}, tmp_path, "auto", 2, under=confined()) as server:
+        assert systemd.recv(100) == b"READY=1"
+        health = Tool(SERVER.parent / "phitap")
+        assert health.output("health", f"--server={server.address}") == "SERVING\n"
+    # It was told to stop, and has ended with status 0.
+    assert systemd.recv(100) == b"STOPPING=1"
+
+
+def test_systemd_is_not_told_of_a_server_whose_model_cannot_be_loaded(systemd, tmp_path):
+    shutil.copytree(DEMO, tmp_path / "model")
+    (tmp_path / "model/tokenizer.json").write_text("{")
+    done = subprocess.run([SERVER, f"--model=demo={tmp_path / 'model'}", "--listen=127.0.0.1:0"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1 and "tokenizer.json" in done.stdout + done.stderr
+    systemd.setblocking(False)
+    told = []
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            told.append(systemd.recv(100))
+    assert b"READY=1" not in told
 
 
 def test_a_call_that_the_filter_lacks_is_noticed(tmp_path):
