@@ -9,7 +9,7 @@ import subprocess
 import pytest
 import yaml
 
-from conftest import ROOT, TOOLS, WHEELS, Tool, lacking, tool
+from conftest import ROOT, TOOLS, WHEELS, Tool, tool
 from served import SERVER, running_server
 
 CHART = ROOT / "deploy" / "helm" / "phitap"
@@ -140,6 +140,17 @@ def test_every_port_that_something_asks_is_one_of_the_servers(values):
     assert found["Service phi-phitap-pods"]["spec"]["clusterIP"] == "None"
 
 
+@value_sets
+def test_a_pod_is_ready_once_its_models_are_and_is_not_killed_while_it_drains(values):
+    """Health says NOT_SERVING before and after, while the port is open."""
+    pod = container(values)
+    cannot_ask = "--tls-client-certs=require" in pod["args"]
+    for name in ("startupProbe", "readinessProbe"):
+        assert ("tcpSocket" in pod[name]) == cannot_ask
+    assert "tcpSocket" in pod["livenessProbe"]
+    assert pod["startupProbe"]["periodSeconds"] * pod["startupProbe"]["failureThreshold"] >= 1800
+
+
 @pytest.mark.parametrize("flags, said", [
     (["--set=drain.terminationGracePeriodSeconds=600"], "would cut off the drain of graceSeconds + timeoutSeconds = 615 s; at least 620"),
     (["--set=tls.enabled=true"], "tls.secretName: needed"),
@@ -172,15 +183,14 @@ def test_what_the_values_ask_for_is_there():
 
 @value_sets
 def test_the_server_takes_what_its_pod_would_be_started_with(values, tmp_path, certificates):
-    """The very arguments, but for paths, ports and cores of this machine."""
+    """The very arguments, but for paths, ports and cores of this machine, and for the time to wait for balancers when it stops."""
     (tmp_path / "state").mkdir()
     arguments = []
     for argument in container(values)["args"]:
-        if argument.split("=")[0].removeprefix("--") in lacking():
-            continue
         argument = re.sub(r"^(--model=[^=]+)=/models/.*$", rf"\1={DEMO}", argument)
         argument = argument.replace("=/models", f"={ROOT / 'deploy'}").replace("=/var/lib/phitap", f"={tmp_path / 'state'}")
         argument = argument.replace("=/etc/phitap/tls/", f"={certificates}/").replace("=/etc/phitap/tokens/", f"={certificates}/")
+        argument = re.sub("^--drain-grace=.*$", "--drain-grace=0s", argument)
         arguments.append(re.sub(r"^(--(metrics-)?listen)=0\.0\.0\.0:.*$", r"\1=127.0.0.1:0", argument))
     with running_server({}, tmp_path, "auto", 2, *arguments) as server:
         assert "ready" in server.log.read_text()

@@ -43,22 +43,11 @@ def tool(name: str) -> Tool:
     return Tool(path)
 
 
-#: Flags that a server may be without, and that are then not asked of it.
-OPTIONAL_FLAGS = {"model-folder", "drain-grace", "drain-timeout"}
-
-
 @functools.cache
 def known_flags() -> frozenset[str]:
     """The server's, without their dashes."""
     text = subprocess.run([SERVER, "--help"], capture_output=True, text=True).stdout
-    return frozenset(re.findall(r"^\s+--([a-z-]+)", text, re.MULTILINE)) | OPTIONAL_FLAGS
-
-
-@functools.cache
-def lacking() -> frozenset[str]:
-    """Optional flags that the server is without."""
-    text = subprocess.run([SERVER, "--help"], capture_output=True, text=True).stdout
-    return frozenset(OPTIONAL_FLAGS - set(re.findall(r"^\s+--([a-z-]+)", text, re.MULTILINE)))
+    return frozenset(re.findall(r"^\s+--([a-z-]+)", text, re.MULTILINE))
 
 
 @pytest.fixture(scope="session")
