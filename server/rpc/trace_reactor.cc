@@ -30,7 +30,11 @@ absl::Time DeadlineOf(const grpc::CallbackServerContext& context,
   if (asked == std::chrono::system_clock::time_point::max()) {
     return now + parts.limits.default_deadline;
   }
-  return std::min(absl::FromChrono(asked), now + parts.limits.max_deadline);
+  // gRPC knows what is left, and tells it by the machine's clock, which may
+  // have been set since ours was made. absl::Now() would notice that late.
+  const absl::Duration left =
+      absl::FromChrono(asked - std::chrono::system_clock::now());
+  return now + std::min(left, parts.limits.max_deadline);
 }
 
 KeepTensor KeepIn(OwnedTensors tensors) {

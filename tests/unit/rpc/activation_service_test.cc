@@ -180,6 +180,21 @@ TEST(ActivationService, CutsTheClientsDeadlineToTheLongest) {
   EXPECT_EQ(call.Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
 }
 
+TEST(ActivationService, CountsWhatIsLeftOfADeadlineByItsOwnClock) {
+  PuppetServer server({.limits = {.stall_timeout = absl::Hours(1)}});
+  TraceCall call(server, LayerOutputs({3}),
+                 std::chrono::system_clock::now() + std::chrono::minutes(10));
+  call.ReadUpTo(v1::TraceResponse::kHeader);
+  const std::vector<WaveRun> rows = server.stage().Await();
+  server.clock().Advance(absl::Minutes(9));
+  server.watch().CheckAll();
+  EXPECT_FALSE(rows[0].sink->Cancelled(0));
+  // gRPC rounds up what it sends.
+  server.clock().Advance(absl::Minutes(2));
+  server.watch().CheckAll();
+  EXPECT_TRUE(rows[0].sink->Cancelled(0));
+}
+
 TEST(ActivationService, EndsAStreamWhoseReaderTakesNothing) {
   PuppetServer server({.limits = {.stall_timeout = absl::Seconds(60)}});
   server.stage().RunFreely();
