@@ -32,18 +32,25 @@ function(phitap_library name)
   target_link_libraries(phitap_${name} PUBLIC ${arg_LINKS} PRIVATE phitap_warnings)
 endfunction()
 
-foreach(label unit integration golden)
+foreach(label unit integration golden threads)
   add_custom_target(${label}_tests)
 endforeach()
 
-# phitap_test(NAME LABEL unit|integration|golden SOURCES ... LINKS ...): a GoogleTest binary, one ctest entry. The target unit_tests
-# builds all that are labelled so, and so on.
+# phitap_test(NAME LABEL unit|integration|golden [THREADS] SOURCES ... LINKS ...): a GoogleTest binary, one ctest entry. The target
+# unit_tests builds all that are labelled so, and so on. THREADS labels it `threads` as well: it is about what threads share, links no
+# libtorch, and is run again under the thread sanitizer.
 function(phitap_test name)
-  cmake_parse_arguments(arg "" "LABEL" "SOURCES;LINKS" ${ARGN})
+  cmake_parse_arguments(arg "THREADS" "LABEL" "SOURCES;LINKS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${arg_LINKS} GTest::gmock GTest::gtest_main phitap_warnings)
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  set_tests_properties(${name} PROPERTIES LABELS ${arg_LABEL})
-  add_dependencies(${arg_LABEL}_tests ${name})
+  set(labels ${arg_LABEL})
+  if(arg_THREADS)
+    list(APPEND labels threads)
+  endif()
+  set_tests_properties(${name} PROPERTIES LABELS "${labels}")
+  foreach(label ${labels})
+    add_dependencies(${label}_tests ${name})
+  endforeach()
 endfunction()

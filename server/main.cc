@@ -5,6 +5,7 @@
 
 #include "server/config.h"
 #include "server/observe/log.h"
+#include "server/process_limits.h"
 #include "server/serve.h"
 #include "server/stop_request.h"
 #include "server/stop_signal.h"
@@ -36,5 +37,6 @@ int Main(int argc, const char* const* argv) {
 
 int main(int argc, char** argv) {
   phitap::LimitThreadSpin(argv);
+  phitap::TakeAllowedFiles();
   return phitap::Main(argc, argv);
 }

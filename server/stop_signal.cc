@@ -33,6 +33,8 @@ void WatchStopSignals(StopRequest& request) {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   // A reader of the log that goes away is no reason to end.
   signal(SIGPIPE, SIG_IGN);
+  // Nor is a file that may not grow: its write fails.
+  signal(SIGXFSZ, SIG_IGN);
   std::thread([&request] {
     request.Ask(NextSignal() == SIGTERM ? "SIGTERM" : "SIGINT");
     _exit(kSignalExit + NextSignal());

@@ -8,7 +8,6 @@
 #include <mutex>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "phitap/v1/activation_service.grpc.pb.h"
 #include "phitap/v1/admin_service.grpc.pb.h"
@@ -39,8 +38,6 @@ void SetLimits(const RpcServerOptions& options, grpc::ServerBuilder& builder) {
                              options.max_calls_per_connection);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE,
                              options.max_metadata_bytes);
-  // Two servers on one port would share its calls without a word.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   // Finds clients that are gone without a word.
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
@@ -53,10 +50,15 @@ void SetLimits(const RpcServerOptions& options, grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, kMaxPingStrikes);
 }
 
-// `listen` with the port that was taken.
-std::string AddressOf(const std::string& listen, int port) {
-  if (absl::StartsWith(listen, "unix:")) return listen;
-  return absl::StrCat(listen.substr(0, listen.rfind(':')), ":", port);
+absl::StatusOr<std::unique_ptr<Listener>> OpenListener(
+    const std::string& listen) {
+  absl::StatusOr<std::unique_ptr<Listener>> listener = Listener::Open(listen);
+  if (listener.ok()) return listener;
+  return InvalidField(
+      {.field = "--listen",
+       .problem = absl::StrCat("cannot listen on ", listen, " (",
+                               listener.status().message(), ")"),
+       .valid = "HOST:PORT (port 0 takes a free one) or unix:PATH"});
 }
 
 }  // namespace
@@ -66,29 +68,36 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
     const std::vector<grpc::Service*>& services) {
   RegisterPlugins();
   ASSIGN_OR_RETURN(const auto credentials, ListeningCredentials(options.tls));
+  ASSIGN_OR_RETURN(std::unique_ptr<Listener> listener,
+                   OpenListener(options.listen));
   grpc::ServerBuilder builder;
-  int port = 0;
-  builder.AddListeningPort(options.listen, credentials, &port);
+  const std::shared_ptr<grpc::experimental::ExternalConnectionAcceptor>
+      acceptor = builder.experimental().AddExternalConnectionAcceptor(
+          grpc::ServerBuilder::experimental_type::ExternalConnectionType::
+              FROM_FD,
+          credentials);
   SetLimits(options, builder);
   for (grpc::Service* service : services) builder.RegisterService(service);
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  if (server == nullptr || port == 0) {
-    return InvalidField(
-        {.field = "--listen",
-         .problem = absl::StrCat("cannot listen on ", options.listen,
-                                 " (in use, or no such "
-                                 "address)"),
-         .valid = "HOST:PORT (port 0 takes a free one) or "
-                  "unix:PATH"});
-  }
+  if (server == nullptr) return absl::InternalError("gRPC does not start");
   std::unique_ptr<RpcServer> started(
-      new RpcServer(std::move(server), AddressOf(options.listen, port)));
+      new RpcServer(std::move(server), std::move(listener)));
   started->Tell(false);
+  started->listener_->Start([acceptor](const AcceptedConnection& connection) {
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters
+        taken;
+    taken.listener_fd = connection.listening_file;
+    taken.fd = connection.file;
+    acceptor->HandleNewConnection(&taken);
+  });
   return started;
 }
 
-RpcServer::RpcServer(std::unique_ptr<grpc::Server> server, std::string address)
-    : server_(std::move(server)), address_(std::move(address)) {}
+RpcServer::RpcServer(std::unique_ptr<grpc::Server> server,
+                     std::unique_ptr<Listener> listener)
+    : server_(std::move(server)),
+      address_(listener->address()),
+      listener_(std::move(listener)) {}
 
 RpcServer::~RpcServer() { Stop(absl::ZeroDuration()); }
 
@@ -113,6 +122,7 @@ void RpcServer::TellNotServing() {
 }
 
 void RpcServer::Stop(absl::Duration patience) {
+  listener_.reset();
   server_->Shutdown(absl::ToChronoTime(absl::Now() + patience));
   server_->Wait();
 }

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/models/model_state.h"
+#include "server/rpc/listener.h"
 #include "server/rpc/tls.h"
 
 namespace phitap {
@@ -57,10 +58,13 @@ class RpcServer {
  private:
   void Tell(bool serving);
 
-  RpcServer(std::unique_ptr<grpc::Server> server, std::string address);
+  RpcServer(std::unique_ptr<grpc::Server> server,
+            std::unique_ptr<Listener> listener);
 
   std::unique_ptr<grpc::Server> server_;
   const std::string address_;
+  // Null once it is stopped.
+  std::unique_ptr<Listener> listener_;
 };
 
 }  // namespace phitap
