@@ -60,6 +60,7 @@ test_release() {
   run_pytest client client/python/tests
   run_pytest golden tests/golden
   run_pytest served tests/integration
+  run_pytest chaos tests/chaos
   step "install the tools of tests/deploy" tests/deploy/install-tools.sh || return
   run_pytest deploy tests/deploy
 }

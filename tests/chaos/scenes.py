@@ -1,0 +1,281 @@
+"""Scenes: a server, what is done to it, and what must hold in the end."""
+
+# SPDX-License-Identifier: Apache-2.0
+
+import collections
+import contextlib
+import dataclasses
+import pathlib
+import random
+import shutil
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import phitap
+
+import load_requests
+from faults import FAULTS, LARGE, Scene
+from ledger import ANSWERED, FAILED, Ledger, small_requests
+from load_requests import Stub
+from served_process import DEMO, ServedProcess
+
+ASKERS = 6
+LARGE_READERS = 2
+OPEN_FILES = 160
+ADDRESS_SPACE = 4 << 30
+STALL_S = 2
+SETTLE_S = 20
+MIB = 1 << 20
+UNDELIVERED = 256 * MIB
+#: What the allocator may have kept of what passed through: no more than there may be at once.
+MOST_GROWTH = UNDELIVERED
+FLAGS = ("--stall-timeout", f"{STALL_S}s", "--max-undelivered-bytes", str(UNDELIVERED), "--max-root-bytes", "16MiB", "--threads", "2")
+#: From the middle of a long scene to its end.
+MOST_LATE_GROWTH = 1.1
+LONG_ROUNDS = 6
+
+
+@dataclasses.dataclass
+class Figures:
+    scene: str
+    requests: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+    faults: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+    reasons: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+    #: What did not hold; empty where all did.
+    broken: list[str] = dataclasses.field(default_factory=list)
+
+    def hold(self, holds: bool, what: str) -> None:
+        if not holds:
+            self.broken.append(what)
+
+    def take(self, ledger: Ledger) -> None:
+        self.requests.update(ledger.counts)
+        self.reasons.update(ledger.reasons)
+        self.broken += ledger.troubles[:10]
+
+
+@contextlib.contextmanager
+def asking(scene: Scene, count: int = ASKERS) -> Iterator[None]:
+    """Clients that ask one thing after another meanwhile, each over a connection of its own."""
+    stop = threading.Event()
+
+    def ask(seed: int) -> None:
+        draw = random.Random(seed)
+        with load_requests.connect(scene.server.address) as channel:
+            while not stop.is_set():
+                scene.ledger.ask(Stub(channel), draw.choice(scene.asked))
+
+    threads = [threading.Thread(target=ask, args=[seed]) for seed in range(count)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+def settles(figures: Figures, what: str, measure: Callable[[], int], most: int) -> None:
+    """Whether it comes down to so much within some seconds."""
+    deadline = time.monotonic() + SETTLE_S
+    while (value := measure()) > most and time.monotonic() < deadline:
+        time.sleep(0.1)
+    figures.hold(value <= most, f"{what}: {value:,} are left where there were to be {most:,} at most")
+
+
+def troublesome_clients(seconds: float, seed: int) -> Figures:
+    """Every fault of faults.py in turn, under load and with little of everything; then SIGTERM under load."""
+    figures, draw = Figures("troublesome clients"), random.Random(seed)
+    limits = ("prlimit", f"--nofile={OPEN_FILES}", f"--as={ADDRESS_SPACE}")
+    with ServedProcess(flags=FLAGS, under=limits) as server:
+        scene = Scene(server, small_requests(server.address), Ledger(), draw)
+        warm_up(scene)
+        files, threads, bytes_before = server.open_files(), server.threads(), server.anonymous_bytes()
+        until = time.monotonic() + seconds
+        with asking(scene):
+            resident = []
+            for name, disturb in rounds(until):
+                figures.faults[name] += disturb(scene)
+                figures.hold(server.alive, f"the server ended at: {name}")
+                if not server.alive:
+                    break
+                resident.append(server.anonymous_bytes())
+        if server.alive:
+            settles(figures, "files", server.open_files, files + 2)
+            settles(figures, "bytes", server.anonymous_bytes, bytes_before + MOST_GROWTH)
+            settles(figures, "threads", server.threads, threads + 16)
+            middle = len(resident) // 2
+            grown = max(resident) / max(resident[:middle]) if middle > 0 else 0
+            figures.hold(len(resident) < LONG_ROUNDS * len(FAULTS) or grown < MOST_LATE_GROWTH, f"memory grows: {resident}")
+        stop_under_load(figures, scene)
+        figures.take(scene.ledger)
+        figures.hold(scene.ledger.counts[ANSWERED] > 20, "hardly a request was answered")
+        unexpected = {code: count for code, count in scene.ledger.reasons.items() if code in ("INTERNAL", "UNKNOWN", "DATA_LOSS")}
+        figures.hold(not unexpected, f"reasons that blame the server: {unexpected}")
+        ended = server.ended_traces()
+        figures.hold(ended.get("INTERNAL", 0) == 0, f"traces that ended INTERNAL: {ended}")
+        figures.hold(ended.get("OK", 0) >= scene.ledger.counts[ANSWERED], f"the server says that it answered {ended}, clients {scene.ledger.counts}")
+    return figures
+
+
+def warm_up(scene: Scene) -> None:
+    """What the allocator keeps of large answers, it keeps from here on."""
+    def read_large() -> None:
+        with load_requests.connect(scene.server.address) as channel:
+            for _ in range(2):
+                load_requests.read(Stub(channel).Trace(LARGE.message))
+
+    threads = [threading.Thread(target=read_large) for _ in range(LARGE_READERS)]
+    with asking(scene):
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    time.sleep(0.5)
+
+
+def rounds(until: float) -> Iterator[tuple[str, Callable[[Scene], int]]]:
+    """All faults once, then again until the time is over."""
+    while True:
+        for name, disturb in FAULTS.items():
+            yield name, disturb
+        if time.monotonic() >= until:
+            return
+
+
+def stop_under_load(figures: Figures, scene: Scene) -> None:
+    """What was accepted is answered, the rest refused; the server ends well."""
+    if not scene.server.alive:
+        return
+    with asking(scene):
+        time.sleep(0.3)
+        scene.server.signal(signal.SIGTERM)
+        figures.faults["SIGTERM under load"] += 1
+        status = scene.server.wait()
+    figures.hold(status == 0, f"SIGTERM under load ended with {status}")
+
+
+def ends_undisturbed(figures: Figures, scene: Scene) -> None:
+    """Nobody has given up: what the server accepted it has answered. What comes while it stops, gRPC may refuse as CANCELLED."""
+    stop_under_load(figures, scene)
+    figures.take(scene.ledger)
+    ended = scene.server.ended_traces()
+    figures.hold(ended.keys() <= {"OK", "UNAVAILABLE"}, f"traces ended otherwise: {ended}")
+    figures.hold(scene.ledger.reasons.keys() <= {"UNAVAILABLE", "CANCELLED"}, f"failed: {scene.ledger.reasons}")
+
+
+@contextlib.contextmanager
+def copy_of_model() -> Iterator[pathlib.Path]:
+    with tempfile.TemporaryDirectory() as folder:
+        yield pathlib.Path(shutil.copytree(DEMO, pathlib.Path(folder) / "model"))
+
+
+def model_files(seconds: float, seed: int) -> Figures:
+    """What happens to the files of a model that is served. What is mapped survives all but a file that is cut short."""
+    figures = Figures("model files")
+    for weights in ("copy", "map"):
+        with copy_of_model() as model, ServedProcess(model, ("--weights", weights, "--threads", "2")) as server:
+            scene = Scene(server, small_requests(server.address), Ledger(), random.Random(seed))
+            with asking(scene, 2):
+                replace(model / "model.safetensors", b"not a model any more")
+                figures.faults["model files replaced"] += 1
+                time.sleep(0.5)
+                shutil.rmtree(model)
+                figures.faults["model folders removed"] += 1
+                time.sleep(max(0.5, seconds / 4))
+            ends_undisturbed(figures, scene)
+        with copy_of_model() as model, ServedProcess(model, ("--weights", weights, "--threads", "2")) as server:
+            scene = Scene(server, small_requests(server.address), Ledger(), random.Random(seed))
+            (model / "model.safetensors").write_bytes(b"cut short")
+            figures.faults["model files cut short"] += 1
+            with load_requests.connect(server.address) as channel:
+                outcome = scene.ledger.ask(Stub(channel), scene.asked[0])
+            if weights == "copy":
+                figures.hold(outcome == ANSWERED, f"copied weights, file cut short: {scene.ledger.counts}")
+                ends_undisturbed(figures, scene)
+            else:
+                figures.hold(outcome == FAILED and server.wait(10) == -signal.SIGBUS, "mapped weights, file cut short: the process was to end")
+                figures.take(scene.ledger)
+    return figures
+
+
+def replace(path: pathlib.Path, content: bytes) -> None:
+    """As a download does: another file under the name."""
+    other = path.with_name("other")
+    other.write_bytes(content)
+    other.rename(path)
+
+
+def full_disk(seconds: float, seed: int) -> Figures:
+    """Named tensors where there is no room on disk: kept in memory, said so, and on disk again once there is."""
+    figures = Figures("full disk")
+    with tempfile.TemporaryDirectory() as folder:
+        # Of one file: the server must survive the signal that comes with it.
+        with ServedProcess(flags=("--state-dir", folder, "--threads", "2"), under=("prlimit", f"--fsize={MIB}")) as server:
+            scene = Scene(server, small_requests(server.address), Ledger(), random.Random(seed))
+            with asking(scene, 2), phitap.Client(server.address, timeout=60) as client:
+                client.put_tensor("large", np.zeros(MIB, np.float32))
+                figures.faults["tensors that do not fit on disk"] += 1
+                client.put_tensor("small", np.arange(8, dtype=np.float32))
+                awaits(figures, "the small tensor is on disk", lambda: persistent(client) == {"large": False, "small": True})
+            figures.hold("large" in server.log(), "no word about the file that could not be written")
+            ends_undisturbed(figures, scene)
+        with ServedProcess(flags=("--state-dir", folder, "--threads", "2")) as server, phitap.Client(server.address, timeout=60) as client:
+            figures.hold(persistent(client) == {"small": True}, f"after a restart: {persistent(client)}")
+    return figures
+
+
+def persistent(client: phitap.Client) -> dict[str, bool]:
+    return {tensor.name: tensor.persistent for tensor in client.list_tensors()}
+
+
+def awaits(figures: Figures, what: str, holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SETTLE_S
+    while not (held := holds()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    figures.hold(held, f"not so: {what}")
+
+
+FAKETIME = next(pathlib.Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
+
+
+def clock_jumps(seconds: float, seed: int) -> Figures:
+    """The machine's clock is set, hours ahead and back: nobody's request is over because of it."""
+    figures = Figures("clock jumps")
+    if FAKETIME is None:
+        figures.broken.append("libfaketime is not installed: deploy/install-deps.sh --tests")
+        return figures
+    with tempfile.NamedTemporaryFile("w") as file:
+        def set_clock(offset: str) -> None:
+            file.seek(0)
+            file.truncate()
+            file.write(offset + "\n")
+            file.flush()
+
+        set_clock("+0")
+        environment = {"LD_PRELOAD": str(FAKETIME), "FAKETIME_TIMESTAMP_FILE": file.name, "FAKETIME_CACHE_DURATION": "1",
+                       "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+        with ServedProcess(flags=("--threads", "2", "--default-deadline", "60s"), environment=environment) as server:
+            scene = Scene(server, small_requests(server.address), Ledger(), random.Random(seed))
+            with asking(scene, 4):
+                for offset in ("+6h", "-6h", "+10d", "+0"):
+                    time.sleep(max(1.5, seconds / 5))
+                    set_clock(offset)
+                    figures.faults["clock jumps"] += 1
+                time.sleep(1.5)
+            figures.hold(scene.ledger.counts[FAILED] == 0, f"failed when the clock was set: {scene.ledger.reasons}")
+            ends_undisturbed(figures, scene)
+    return figures
+
+
+SCENES: dict[str, Callable[[float, int], Figures]] = {
+    "clients": troublesome_clients,
+    "files": model_files,
+    "disk": full_disk,
+    "clock": clock_jumps,
+}
