@@ -114,7 +114,9 @@ class Front {
                 .watch = &watch_,
                 .metrics = &metrics_,
                 .clock = &clock,
-                .limits = config.limits}) {}
+                .limits = config.limits,
+                .version = PHITAP_VERSION,
+                .started_at = clock.Now()}) {}
   // What administrators have asked for may last longer than their calls.
   ~Front() { administration_.reset(); }
 

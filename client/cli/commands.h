@@ -21,6 +21,7 @@ void AddGenerateCommand(CLI::App* app, Invocation* invocation);
 void AddTensorsCommand(CLI::App* app, Invocation* invocation);
 void AddDrainCommand(CLI::App* app, Invocation* invocation);
 void AddLogLevelCommand(CLI::App* app, Invocation* invocation);
+void AddTopCommand(CLI::App* app, Invocation* invocation);
 void AddTokenCommand(CLI::App* app, Invocation* invocation);
 void AddCompletionCommand(CLI::App* app, Invocation* invocation);
 

@@ -52,9 +52,9 @@ _phitap_candidates() {
     -o | --out | --chat | --request) compgen -f -- "$word" ;;
     *)
       if [[ -z $command ]]; then
-        printf '%s\n' models hooks tokenize detokenize plan trace sweep generate tensors token completion
+        printf '%s\n' models hooks tokenize detokenize plan trace sweep generate tensors health top drain log-level token completion
       elif [[ $word == -* ]]; then
-        printf -- '--%s\n' server token-file tls ca cert key server-name json timeout color help model prompt tokens chat run capture intervene positions token-ids heads features queries keys steps reduce lens lens-normed dtype runs read numerics attention longrope-cache isolate priority hide position-ids request max-tokens temperature top-k top-p seed stop-ids ignore-stop-ids force no-compare axes metric raw out values names printout prefix skip-special-tokens
+        printf -- '--%s\n' server token-file tls ca cert key server-name json timeout color help model prompt tokens chat run capture intervene positions token-ids heads features queries keys steps reduce lens lens-normed dtype runs read numerics attention longrope-cache isolate priority hide position-ids request max-tokens temperature top-k top-p seed stop-ids ignore-stop-ids force no-compare axes metric raw out values names printout prefix once interval skip-special-tokens
       elif [[ $command == hooks ]]; then
         _phitap_ask models
       elif [[ $command == completion ]]; then
@@ -114,7 +114,7 @@ _phitap_models() {
 }
 _phitap() {
   _arguments \
-    '1:command:(models hooks tokenize detokenize plan trace sweep generate tensors token completion)' \
+    '1:command:(models hooks tokenize detokenize plan trace sweep generate tensors health top drain log-level token completion)' \
     '*'{-c,--capture}'[a value to read]:capture:_phitap_hooks' \
     '*'{-i,--intervene}'[a change to make]:intervention:_phitap_hooks' \
     '*'{-r,--run}'[a labelled prompt]:label=text:' \
@@ -153,6 +153,7 @@ _phitap() {
     '--values[numbers too]' \
     '--hide[positions to hide]:set:' '--position-ids[rotary positions]:ids:' \
     '--skip-special-tokens[leave special tokens out]' \
+    '--once[one look]' '--interval[between two looks]:seconds:' \
     '--names[names only]' '--printout[module tree]' \
     '*:argument:_phitap_models'
 }
@@ -181,7 +182,7 @@ function __phitap_models
   phitap models --names --timeout 2 2>/dev/null
 end
 complete -c phitap -f
-complete -c phitap -n __fish_use_subcommand -a 'models hooks tokenize detokenize plan trace sweep generate tensors token completion'
+complete -c phitap -n __fish_use_subcommand -a 'models hooks tokenize detokenize plan trace sweep generate tensors health top drain log-level token completion'
 complete -c phitap -s i -l intervene -x -a '(__phitap_hooks)' -d 'A change to make'
 complete -c phitap -s r -l run -x -d 'A labelled prompt'
 complete -c phitap -l request -r -F -d 'A whole request as JSON'
@@ -206,10 +207,10 @@ complete -c phitap -l dtype -x -a 'f32 f16 bf16'
 complete -c phitap -l priority -x -d '0 to 10'
 complete -c phitap -l numerics -x -a 'causal transformers'
 complete -c phitap -l attention -x -a 'sdpa eager'
-for flag in positions token-ids heads features queries keys steps lens lens-normed runs hide position-ids temperature top-k top-p seed stop-ids force prefix
+for flag in positions token-ids heads features queries keys steps lens lens-normed runs hide position-ids temperature top-k top-p seed stop-ids force prefix interval
   complete -c phitap -l $flag -x
 end
-for flag in isolate values names printout skip-special-tokens ignore-stop-ids no-compare raw
+for flag in isolate values names printout skip-special-tokens ignore-stop-ids no-compare raw once
   complete -c phitap -l $flag
 end
 complete -c phitap -n '__fish_seen_subcommand_from hooks' -a '(__phitap_models)'

@@ -61,6 +61,7 @@ void AddCommands(CLI::App* app, Invocation* invocation) {
   AddTensorsCommand(app, invocation);
   AddDrainCommand(app, invocation);
   AddLogLevelCommand(app, invocation);
+  AddTopCommand(app, invocation);
   AddTokenCommand(app, invocation);
   AddCompletionCommand(app, invocation);
 }

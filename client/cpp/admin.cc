@@ -57,6 +57,27 @@ absl::Status Admin::ReloadModel(absl::string_view name,
   return ReadStates(*stub_->ReloadModel(call.context(), request), on_state);
 }
 
+absl::Status Admin::WatchActivity(absl::Duration interval,
+                                  const ActivityCallback& on_activity,
+                                  const CallOptions& options) const {
+  Call call(options);
+  v1::WatchActivityRequest request;
+  absl::Duration rest;
+  request.mutable_interval()->set_seconds(
+      absl::IDivDuration(interval, absl::Seconds(1), &rest));
+  request.mutable_interval()->set_nanos(
+      static_cast<int32_t>(absl::ToInt64Nanoseconds(rest)));
+  const auto reader = stub_->WatchActivity(call.context(), request);
+  v1::WatchActivityResponse response;
+  while (reader->Read(&response)) {
+    if (on_activity(response)) continue;
+    call.context()->TryCancel();
+    reader->Finish();
+    return absl::OkStatus();
+  }
+  return FromGrpc(reader->Finish());
+}
+
 absl::Status Admin::SetLogLevel(v1::LogVerbosity level,
                                 const CallOptions& options) const {
   Call call(options);

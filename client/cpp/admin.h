@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "client/cpp/call.h"
 #include "grpcpp/channel.h"
 #include "phitap/v1/admin_service.grpc.pb.h"
@@ -18,6 +19,8 @@ namespace phitap::client {
 
 // Is told how far a model is, on the thread that called.
 using ModelStateCallback = std::function<void(const v1::ModelState&)>;
+// The same for what the server is doing; returns whether it wants more.
+using ActivityCallback = std::function<bool(const v1::WatchActivityResponse&)>;
 
 // Every call needs the role `admin`, and returns the server's status where it
 // refuses. Thread-safe; copies share the connection. Made by Client::admin.
@@ -42,6 +45,11 @@ class Admin {
   absl::Status ReloadModel(absl::string_view name,
                            const ModelStateCallback& on_state = nullptr,
                            const CallOptions& options = {}) const;
+  // Now and then once every `interval`, from 100 ms to 1 hour. Blocks until
+  // `on_activity` wants no more, the call is cancelled, or the server stops.
+  absl::Status WatchActivity(absl::Duration interval,
+                             const ActivityCallback& on_activity,
+                             const CallOptions& options = {}) const;
   absl::Status SetLogLevel(v1::LogVerbosity level,
                            const CallOptions& options = {}) const;
   // Returns once the server has begun to stop.

@@ -9,7 +9,9 @@
 #include "server/base/status_macros.h"
 #include "server/observe/log.h"
 #include "server/plan/refuse_unknown.h"
+#include "server/rpc/activity_reactor.h"
 #include "server/rpc/admin_messages.h"
+#include "server/rpc/call_tag.h"
 #include "server/rpc/grpc_status.h"
 #include "server/rpc/model_progress_reactor.h"
 
@@ -17,12 +19,23 @@ namespace phitap {
 
 namespace {
 
-// Who did what.
-void LogCall(const char* method, const std::string& caller,
-             const absl::Status& status) {
+// An administrator's call.
+struct AdminCall {
+  const char* method = nullptr;
+  CallTag tag;
+  // Who calls.
+  std::string caller;
+};
+
+// Says who did what.
+void RecordEnd(const AdminCall& call, const absl::Status& status,
+               ServiceMetrics& metrics) {
+  metrics.CountCall(call.method, status);
   Log(LogLevel::kInfo, "administration",
-      {{log_field::kMethod, method},
-       {log_field::kCaller, caller},
+      {{log_field::kRequest, call.tag.request_id},
+       {log_field::kTraceId, call.tag.trace_id},
+       {log_field::kMethod, call.method},
+       {log_field::kCaller, call.caller},
        {log_field::kCode, absl::StatusCodeToString(status.code())},
        {log_field::kField, FieldOf(status)}});
 }
@@ -33,17 +46,19 @@ grpc::ServerUnaryReactor* AdminService::Answer(
     const char* method, grpc::CallbackServerContext& context,
     std::function<absl::Status()> answer) {
   grpc::ServerUnaryReactor* reactor = context.DefaultReactor();
+  AdminCall call = {
+      .method = method, .tag = TagCall(context), .caller = context.peer()};
   const absl::StatusOr<Caller> caller =
       parts_.authenticator->Admit(context, Role::kAdmin);
   if (!caller.ok()) {
-    LogCall(method, context.peer(), caller.status());
+    RecordEnd(call, caller.status(), *parts_.metrics);
     reactor->Finish(ToGrpc(caller.status(), context));
     return reactor;
   }
+  call.caller = caller->key;
   // The call's messages and context live until Finish.
-  const auto finish = [=, key = caller->key,
-                       &context](const absl::Status& status) {
-    LogCall(method, key, status);
+  const auto finish = [=, this, &context](const absl::Status& status) {
+    RecordEnd(call, status, *parts_.metrics);
     reactor->Finish(ToGrpc(status, context));
   };
   const absl::Status posted = parts_.administration->TryPost(
@@ -57,11 +72,13 @@ grpc::ServerWriteReactor<Response>* AdminService::Tell(
     const char* method, grpc::CallbackServerContext& context,
     std::function<absl::Status(const ModelObserver&)> work) {
   const auto reactor = ModelProgressReactor<Response>::Make(context);
+  AdminCall call = {
+      .method = method, .tag = TagCall(context), .caller = context.peer()};
   const absl::StatusOr<Caller> caller =
       parts_.authenticator->Admit(context, Role::kAdmin);
-  const auto end = [=, key = caller.ok() ? caller->key : context.peer()](
-                       const absl::Status& status) {
-    LogCall(method, key, status);
+  if (caller.ok()) call.caller = caller->key;
+  const auto end = [=, this](const absl::Status& status) {
+    RecordEnd(call, status, *parts_.metrics);
     reactor->End(status);
   };
   if (!caller.ok()) {
@@ -119,6 +136,12 @@ grpc::ServerWriteReactor<v1::ReloadModelResponse>* AdminService::ReloadModel(
         RETURN_IF_ERROR(RefuseUnknown(request, ""));
         return parts_.keeper->Reload(request.name(), tell);
       });
+}
+
+grpc::ServerWriteReactor<v1::WatchActivityResponse>*
+AdminService::WatchActivity(grpc::CallbackServerContext* context,
+                            const v1::WatchActivityRequest* request) {
+  return ActivityReactor::Start(parts_, *context, *request);
 }
 
 grpc::ServerUnaryReactor* AdminService::SetLogLevel(

@@ -21,9 +21,10 @@ using CallbackAdminService =
         v1::AdminService::WithCallbackMethod_LoadModel<
             v1::AdminService::WithCallbackMethod_UnloadModel<
                 v1::AdminService::WithCallbackMethod_ReloadModel<
-                    v1::AdminService::WithCallbackMethod_SetLogLevel<
-                        v1::AdminService::WithCallbackMethod_DrainServer<
-                            v1::AdminService::Service>>>>>>;
+                    v1::AdminService::WithCallbackMethod_WatchActivity<
+                        v1::AdminService::WithCallbackMethod_SetLogLevel<
+                            v1::AdminService::WithCallbackMethod_DrainServer<
+                                v1::AdminService::Service>>>>>>>;
 
 // Thread-safe. Every call needs the role kAdmin; nothing but the posting of a
 // task happens in gRPC's callbacks.
@@ -45,6 +46,9 @@ class AdminService final : public CallbackAdminService {
   grpc::ServerWriteReactor<v1::ReloadModelResponse>* ReloadModel(
       grpc::CallbackServerContext* context,
       const v1::ReloadModelRequest* request) override;
+  grpc::ServerWriteReactor<v1::WatchActivityResponse>* WatchActivity(
+      grpc::CallbackServerContext* context,
+      const v1::WatchActivityRequest* request) override;
   grpc::ServerUnaryReactor* SetLogLevel(
       grpc::CallbackServerContext* context,
       const v1::SetLogLevelRequest* request,

@@ -4,6 +4,7 @@
 #define PHITAP_SERVER_RPC_SERVICE_PARTS_H_
 
 #include <functional>
+#include <string>
 
 #include "absl/time/time.h"
 #include "server/base/clock.h"
@@ -53,6 +54,9 @@ struct ServiceParts {
   ServiceMetrics* metrics = nullptr;
   const Clock* clock = nullptr;
   ServiceLimits limits;
+  // Of the server.
+  std::string version;
+  absl::Time started_at;
 };
 
 }  // namespace phitap

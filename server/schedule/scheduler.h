@@ -109,6 +109,11 @@ class Scheduler {
   // StopAccepting, then blocks until every accepted request has been computed.
   void Drain();
 
+  // Whether requests are refused because the server stops.
+  bool stopping() const {
+    std::lock_guard lock(mutex_);
+    return stopping_;
+  }
   // How soon what does not fit now may.
   absl::Duration retry_hint() const { return pace_.hint(); }
   int queued_requests() const;

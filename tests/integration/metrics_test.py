@@ -19,7 +19,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 import phitap
-from phitap.v1 import activation_service_pb2, activation_service_pb2_grpc
+from phitap.v1 import activation_service_pb2, activation_service_pb2_grpc, admin_service_pb2, admin_service_pb2_grpc
 from served import ROOT, RunningServer, running_server
 
 PROMTOOL = ROOT / "build" / "deps" / "prometheus" / "promtool"
@@ -207,6 +207,34 @@ def test_a_call_stands_in_its_callers_trace(traffic):
     assert answered["traceresponse"] == f"00-{TRACE_ID}-{answered['phitap-request-id']}-01"
     line = next(line for line in reversed(traffic.log()) if line["message"] == "call ended" and line["method"] == "ListModels")
     assert (line["trace_id"], line["request"]) == (TRACE_ID, answered["phitap-request-id"])
+
+
+def test_models_are_counted_from_when_they_come_until_they_go(tmp_path):
+    flags = ("--metrics-listen", "127.0.0.1:0", "--log-format", "json", "--model-folder", str(ROOT / "deploy"),
+             "--anonymous-roles", "trace,admin")
+    with running_server({}, tmp_path, "float32", 2, *flags) as server, grpc.insecure_channel(server.address) as channel:
+        watched, admin = Watched(server), admin_service_pb2_grpc.AdminServiceStub(channel)
+        assert watched.scrape().value("phitap_model_state") is None
+        list(admin.LoadModel(admin_service_pb2.LoadModelRequest(name="late", path="demo-model")))
+        with phitap.Client(server.address, timeout=60) as client:
+            client.trace([1, 2, 3], ["layers.0.layer_output"])
+        scrape = watched.scrape_once("phitap_traces_total", 1, model="late", outcome="finished")
+        assert scrape.value("phitap_model_state", model="late", state="ready") == 1
+        assert scrape.value("phitap_wave_tokens_sum", model="late", phase="prompt") == 3
+
+        activity = next(admin.WatchActivity(admin_service_pb2.WatchActivityRequest()))
+        states = {model.name: model.status for model in activity.models}
+        assert states["late"] == admin_service_pb2.MODEL_STATUS_READY
+        assert (activity.finished_requests, activity.sent_bytes) == (1, 3 * 192 * 4)
+        used = {use.kind: use.used_bytes for use in activity.memory}
+        assert used["weights"] == scrape.value("phitap_memory_bytes", kind="weights") > 0
+
+        admin.UnloadModel(admin_service_pb2.UnloadModelRequest(name="late"))
+        scrape = watched.scrape()
+        assert scrape.value("phitap_model_state") is None and scrape.value("phitap_memory_bytes", kind="weights") == 0
+        assert scrape.value("phitap_traces_total", model="late", outcome="finished") == 1  # counters stay
+        assert scrape.value("phitap_calls_total", method="LoadModel", code="OK") == 1
+        assert scrape.value("phitap_ready") == 1
 
 
 def dashboard_queries() -> list[str]:

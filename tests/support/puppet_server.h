@@ -110,7 +110,9 @@ class PuppetServer {
                                 .watch = &watch_,
                                 .metrics = &service_metrics_,
                                 .clock = &clock_,
-                                .limits = options.limits};
+                                .limits = options.limits,
+                                .version = "puppet",
+                                .started_at = clock_.Now()};
     service_ = std::make_unique<ActivationService>(parts);
     admin_ = std::make_unique<AdminService>(parts);
     absl::StatusOr<std::unique_ptr<RpcServer>> rpc =

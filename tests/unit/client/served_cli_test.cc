@@ -273,6 +273,7 @@ TEST(UnservedCli, EndsWithTwoOnWrongUsage) {
            {"models", "load"},
            {"models", "unload"},
            {"log-level", "loud"},
+           {"top", "--interval", "0.05"},
            {"models", "--server", "nowhere"}}) {
     const CommandResult result =
         Command(PHITAP, arguments, "127.0.0.1:1").Finish();
@@ -284,7 +285,7 @@ TEST(UnservedCli, EndsWithTwoOnWrongUsage) {
 TEST(UnservedCli, HelpsWithExamples) {
   for (const char* command :
        {"models", "hooks", "tokenize", "detokenize", "plan", "trace", "sweep",
-        "generate", "tensors", "drain", "log-level", "completion"}) {
+        "generate", "tensors", "top", "drain", "log-level", "completion"}) {
     const CommandResult result =
         Command(PHITAP, {command, "--help"}, "127.0.0.1:1").Finish();
     EXPECT_EQ(result.exit_status, 0);
