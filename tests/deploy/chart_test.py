@@ -63,6 +63,7 @@ def test_lint_finds_nothing(values):
 @pytest.fixture(scope="module")
 def schemas(tmp_path_factory) -> list[str]:
     """Flags of kubeconform: Kubernetes' own schemas, and the operator's declarations of its kinds. Fields that they lack are refused."""
+    tool("kubeconform")  # its schemas are installed with it
     folder = tmp_path_factory.mktemp("schemas")
     [kubernetes] = WHEELS.glob(f"kubernetes-validate*/kubernetes_validate/kubernetes-json-schema/v{KUBERNETES}-local-strict")
     for file in kubernetes.glob("*.json"):
