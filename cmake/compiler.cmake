@@ -37,8 +37,8 @@ foreach(label unit integration golden threads)
 endforeach()
 
 # phitap_test(NAME LABEL unit|integration|golden [THREADS] SOURCES ... LINKS ...): a GoogleTest binary, one ctest entry. The target
-# unit_tests builds all that are labelled so, and so on. THREADS labels it `threads` as well: it is about what threads share, links no
-# libtorch, and is run again under the thread sanitizer.
+# unit_tests builds all that are labelled so, and so on. THREADS labels it `threads` as well: it is about what threads share, and links
+# no libtorch, so that it can be built with the preset `tsan`.
 function(phitap_test name)
   cmake_parse_arguments(arg "THREADS" "LABEL" "SOURCES;LINKS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})

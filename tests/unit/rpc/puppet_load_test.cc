@@ -1,6 +1,6 @@
 // Many clients at once over waves that run freely: every call ends, with the
-// right bytes or with a reason, and nothing is held afterwards. The thread
-// sanitizer watches it (preset `tsan`).
+// right bytes or with a reason, and nothing is held afterwards. Links no
+// libtorch, so that it can be built with the preset `tsan`.
 #include <grpcpp/client_context.h>
 #include <gtest/gtest.h>
 #include <xxhash.h>
