@@ -1,6 +1,9 @@
 #include "server/rpc/activity_reactor.h"
 
 #include <chrono>
+#include <memory>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "server/base/field_error.h"
@@ -111,8 +114,12 @@ void ActivityReactor::End(const absl::Status& status) {
 
 void ActivityReactor::OnDone() {
   std::shared_ptr<ActivityReactor> self;
+  // Keeps its callback, and so the reactor, for as long as it is there.
+  std::optional<grpc::Alarm> alarm;
   std::lock_guard lock(mutex_);
   self = std::move(self_);
+  alarm = std::move(alarm_);
+  alarm_.reset();
 }
 
 }  // namespace phitap

@@ -2,6 +2,7 @@
 #include <grpcpp/client_context.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <thread>
@@ -32,8 +33,12 @@ v1::TraceRequest FourTokens() {
 // A WatchActivity call read by hand.
 class Watch {
  public:
-  Watch(PuppetServer& server, const v1::WatchActivityRequest& request)
-      : reader_(server.admin().WatchActivity(&context_, request)) {}
+  Watch(PuppetServer& server, const v1::WatchActivityRequest& request) {
+    // One that should have been refused would go on for ever.
+    context_.set_deadline(std::chrono::system_clock::now() +
+                          std::chrono::seconds(30));
+    reader_ = server.admin().WatchActivity(&context_, request);
+  }
 
   // The next message for which `wanted` holds.
   template <typename Wanted>
