@@ -176,9 +176,9 @@ TEST(ServerConfig, RefusesAFileWithAKeyThatIsNoFlag) {
 
 TEST(ServerConfig, ExposesMetricsOnlyWhereItIsTold) {
   EXPECT_EQ(Read({"--model=a=/x"}).config->metrics_listen, "");
-  EXPECT_EQ(Read({"--model=a=/x", "--metrics-listen", "off"})
-                .config->metrics_listen,
-            "");
+  EXPECT_EQ(
+      Read({"--model=a=/x", "--metrics-listen", "off"}).config->metrics_listen,
+      "");
   EXPECT_EQ(Read({"--model=a=/x", "--metrics-listen", "[::1]:9464"})
                 .config->metrics_listen,
             "[::1]:9464");
