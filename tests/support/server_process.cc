@@ -134,7 +134,8 @@ std::shared_ptr<grpc::Channel> ServerProcess::Connect() {
 }
 
 v1::ActivationService::Stub& ServerProcess::stub() {
-  if (stub_ == nullptr) stub_ = v1::ActivationService::NewStub(Connect());
+  std::call_once(connected_,
+                 [this] { stub_ = v1::ActivationService::NewStub(Connect()); });
   return *stub_;
 }
 

@@ -41,6 +41,7 @@ class ServerProcess {
 
   // After AwaitAddress or AwaitListening.
   std::shared_ptr<grpc::Channel> Connect();
+  // Thread-safe.
   v1::ActivationService::Stub& stub();
 
  private:
@@ -52,6 +53,7 @@ class ServerProcess {
   bool waited_ = false;
   int exit_code_ = 0;
   std::string address_;
+  std::once_flag connected_;
   std::unique_ptr<v1::ActivationService::Stub> stub_;
 
   std::mutex mutex_;  // Guards the next two.
