@@ -130,6 +130,7 @@ def beside_rows(rows: list[dict]) -> list[str]:
             texts.append(
                 f"the linear maps that it needs, alone in torch, take {time_text(row['linear_seconds'])} "
                 f"({row['linear_gflops']:.0f} GFLOP/s), {row['linear_share']:.0%} of phitapd's time"
+                + bound_text(row)
             )
         if "one_request_seconds" in row:
             texts.append(
@@ -142,6 +143,18 @@ def beside_rows(rows: list[dict]) -> list[str]:
         if texts:
             lines.append(f"- {row['work']}: {'; '.join(texts)}.")
     return lines
+
+
+def bound_text(row: dict) -> str:
+    """What the linear maps' rate leaves of an aim that it does not allow."""
+    bound = row.get("aim", {}).get("times_as_fast")
+    best = row["sides"].get(row.get("best_peer"), {}).get("seconds")
+    if not bound or not best:
+        return ""
+    most = best / row["linear_seconds"]
+    if most >= float(bound.rsplit(" ", 1)[1]):
+        return ""
+    return f", so that at this rate {most:.2f} times is the most"
 
 
 def single_rows(rows: dict[str, dict]) -> list[str]:

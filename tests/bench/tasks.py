@@ -174,6 +174,8 @@ def clients(model: Model, method: str, times: str) -> Task:
         "capture": "as one ideal batch",
     }
 
+    every_token = CLIENTS * CLIENT_TOKENS
+
     def draw(number: int) -> dict:
         rows = [
             prompt(CLIENT_TOKENS, number, f"{method} {client}")
@@ -197,6 +199,7 @@ def clients(model: Model, method: str, times: str) -> Task:
         own={
             "one_request": lambda a: [trace_requests.capture(a["rows"], layer)]
         },
+        linear=linear_maps(every_token, layer + 1, every_token),
     )
 
 
