@@ -20,6 +20,9 @@ add_library(phitap_warnings INTERFACE)
 target_compile_options(phitap_warnings INTERFACE -Wall -Wextra -Werror -Wno-missing-field-initializers)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   target_compile_options(phitap_warnings INTERFACE -Wthread-safety)
+elseif(PHITAP_SANITIZE STREQUAL "thread")
+  # The sanitizer's calls keep gcc 12 from seeing that an optional is set.
+  target_compile_options(phitap_warnings INTERFACE -Wno-maybe-uninitialized)
 endif()
 
 # phitap_library(NAME SOURCES a.cc ... LINKS x y ...): one static target for a folder, as phitap::NAME.
@@ -53,4 +56,9 @@ function(phitap_test name)
   foreach(label ${labels})
     add_dependencies(${label}_tests ${name})
   endforeach()
+  if(arg_THREADS AND PHITAP_SANITIZE STREQUAL "thread")
+    target_link_libraries(${name} PRIVATE phitap_tsan_sync)
+    set_tests_properties(${name} PROPERTIES ENVIRONMENT
+      "TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/tsan.supp:halt_on_error=1:second_deadlock_stack=1:history_size=4")
+  endif()
 endfunction()

@@ -33,6 +33,9 @@ struct SmallPlan {
   int priority = 0;
   // Not 0: of each run.
   int64_t own_token_count = 0;
+  // Whether runs may have in common what they have alike; then only their last
+  // positions' values are asked for.
+  bool may_share = false;
 };
 
 inline std::shared_ptr<const TracePlan> MakePlan(const SmallPlan& small) {
@@ -49,6 +52,13 @@ inline std::shared_ptr<const TracePlan> MakePlan(const SmallPlan& small) {
                           .ids = std::vector<int32_t>(tokens, 1),
                           .position_ids = std::vector<int64_t>(tokens, 0),
                           .reach = {.layer_count = small.layer_count}});
+    if (small.may_share) {
+      PlannedRun& planned = plan->runs.back();
+      planned.sharing = {.allowed = true,
+                         .first_asked_layer = small.layer_count,
+                         .first_asked_position = tokens - 1};
+      planned.reach.tail_positions = {tokens - 1};
+    }
     plan->runs.back().own_token_count =
         small.own_token_count > 0 ? small.own_token_count : tokens;
     if (small.max_tokens > 0) {
