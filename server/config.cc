@@ -13,6 +13,7 @@
 #include "server/base/status_macros.h"
 #include "server/build_facts.h"
 #include "server/models/model_folder.h"
+#include "server/rpc/passed_sockets.h"
 #include "server/security_flags.h"
 #include "server/server_flags.h"
 
@@ -48,12 +49,32 @@ absl::Status UnknownArgument(const std::string& argument,
                              ", … (see --help)")});
 }
 
+// Sockets of systemd's that nobody takes would let clients wait forever.
+absl::Status SettleSockets(RpcServerOptions& rpc) {
+  ASSIGN_OR_RETURN(rpc.sockets, PassedSockets());
+  const bool taken = rpc.listen == kListenOnPassedSockets;
+  if (taken == !rpc.sockets.empty()) return absl::OkStatus();
+  if (taken) {
+    return InvalidField({.field = "--listen",
+                         .problem = "systemd has passed no socket",
+                         .valid = "a start by systemd with phitapd.socket, or "
+                                  "HOST:PORT or unix:PATH"});
+  }
+  return InvalidField(
+      {.field = "--listen",
+       .problem =
+           absl::StrCat("systemd has passed a socket, ", rpc.sockets[0].address,
+                        ", which ", rpc.listen, " does not take"),
+       .valid = "systemd"});
+}
+
 absl::Status Apply(const std::deque<Flag>& flags, ServerConfig& config) {
   for (const Flag& flag : flags) {
     for (const std::string& text : flag.texts) {
       RETURN_IF_ERROR(flag.apply({.flag = flag.name, .text = text}));
     }
   }
+  RETURN_IF_ERROR(SettleSockets(config.rpc));
   RETURN_IF_ERROR(SettleSecurity(config));
   RETURN_IF_ERROR(ModelFolder(config.model_folder).Check());
   if (!config.models.empty() || !config.model_folder.empty()) {

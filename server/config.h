@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "server/base/dtype.h"
 #include "server/checkpoint/file_bytes.h"
@@ -73,6 +74,9 @@ struct ConfigOutcome {
 };
 
 ConfigOutcome ReadServerConfig(int argc, const char* const* argv);
+
+// What --listen says to take the sockets that systemd has passed.
+inline constexpr absl::string_view kListenOnPassedSockets = "systemd";
 
 // Whether `listen` can be reached from other machines.
 bool ReachableFromElsewhere(const std::string& listen);

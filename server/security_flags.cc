@@ -1,5 +1,6 @@
 #include "server/security_flags.h"
 
+#include <algorithm>
 #include <optional>
 #include <set>
 #include <string>
@@ -136,13 +137,16 @@ absl::Status SettleSecurity(ServerConfig& config) {
                                  ? std::set<Role>{Role::kTrace, Role::kTensors}
                                  : std::set<Role>();
   }
-  if (!ReachableFromElsewhere(config.rpc.listen) || config.rpc.tls.enabled() ||
+  const std::vector<std::string> addresses = config.rpc.addresses();
+  const auto open =
+      std::find_if(addresses.begin(), addresses.end(), ReachableFromElsewhere);
+  if (open == addresses.end() || config.rpc.tls.enabled() ||
       config.insecure_listen) {
     return absl::OkStatus();
   }
   return InvalidField(
       {.field = "--listen",
-       .problem = absl::StrCat(config.rpc.listen,
+       .problem = absl::StrCat(*open,
                                " can be reached from other machines, and "
                                "nothing would be encrypted"),
        .valid = "with --tls-cert and --tls-key, at 127.0.0.1 or a unix socket, "

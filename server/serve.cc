@@ -1,5 +1,6 @@
 #include "server/serve.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <fstream>
@@ -72,11 +73,17 @@ absl::Status WriteAddress(const ServerConfig& config,
 }
 
 void LogListening(const ServerConfig& config, const std::string& address) {
-  if (ReachableFromElsewhere(config.rpc.listen) && !config.rpc.tls.enabled()) {
+  const std::vector<std::string> places = config.rpc.addresses();
+  if (std::any_of(places.begin(), places.end(), ReachableFromElsewhere) &&
+      !config.rpc.tls.enabled()) {
     Log(LogLevel::kWarning, "other machines can connect, without encryption",
         {{log_field::kAddress, address}});
   }
   Log(LogLevel::kInfo, "listening", {{log_field::kAddress, address}});
+  for (const PassedSocket& socket : config.rpc.sockets) {
+    Log(LogLevel::kInfo, "a socket of systemd's",
+        {{log_field::kAddress, socket.address}});
+  }
 }
 
 // That nobody could be told is no reason to stop.

@@ -26,6 +26,7 @@ absl::StatusOr<std::string> ParseListen(const FlagText& given) {
   const size_t colon = given.text.rfind(':');
   const bool unix_socket = absl::StartsWith(given.text, "unix:");
   if (unix_socket && given.text.size() > 5) return given.text;
+  if (given.text == kListenOnPassedSockets) return given.text;
   if (!unix_socket && colon != std::string::npos && colon > 0 &&
       ParseInt({given.flag, given.text.substr(colon + 1)},
                {.first = 0, .last = 65535})
@@ -33,8 +34,8 @@ absl::StatusOr<std::string> ParseListen(const FlagText& given) {
     return given.text;
   }
   return InvalidFlag(given,
-                     "HOST:PORT with port 0 (a free one) to 65535, or "
-                     "unix:PATH");
+                     "HOST:PORT with port 0 (a free one) to 65535, "
+                     "unix:PATH, or systemd (sockets that it has passed)");
 }
 
 absl::Status CheckDevice(const FlagText& given) {
@@ -80,8 +81,9 @@ void AddServingFlags(ServerConfig& config, std::deque<Flag>& flags) {
                    {""},
                    Into(config.model_folder, ParseAnything)});
   flags.push_back({"--listen",
-                   "HOST:PORT|unix:PATH",
-                   "Where to listen; port 0 takes a free one",
+                   "HOST:PORT|unix:PATH|systemd",
+                   "Where to listen; port 0 takes a free one, systemd the "
+                   "sockets that it passes",
                    {"127.0.0.1:7777"},
                    Into(config.rpc.listen, ParseListen)});
   flags.push_back({"--address-file",

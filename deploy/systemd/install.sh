@@ -7,17 +7,18 @@ cd "$(dirname "$0")/../.."
 PREFIX=/opt/phitap
 UNITS=/etc/systemd/system
 
-root='' build=build/release tls='' gpu='' start=''
+root='' build=build/release tls='' gpu='' socket='' start=''
 
 usage() {
   cat <<'USAGE'
-usage: deploy/systemd/install.sh [--build FOLDER] [--tls] [--gpu] [--start] [--root FOLDER]
+usage: deploy/systemd/install.sh [--build FOLDER] [--tls] [--socket] [--gpu] [--start] [--root FOLDER]
 
 Puts the programs and the libraries of libtorch into /opt/phitap, the unit into /etc/systemd/system, and makes the user phitap. What stands
 in /etc/phitap is never overwritten. Run again after a build to upgrade; the running server goes on until it is restarted.
 
   --build FOLDER  which build; by default build/release (cmake --preset release && cmake --build --preset release --target phitapd phitap)
   --tls           hand /etc/phitap/tls.key and tls.crt to the server as credentials
+  --socket        let systemd hold the socket: what connects during a restart waits, instead of being refused
   --gpu           let the server use the NVIDIA devices
   --start         enable the unit and (re)start it
   --root FOLDER   install below FOLDER, for a package or an image: no user is made and nothing is started
@@ -35,6 +36,7 @@ main() {
       --build) build=${2:-}; shift ;;
       --root) root=${2:-}; shift ;;
       --tls) tls=1 ;;
+      --socket) socket=1 ;;
       --gpu) gpu=1 ;;
       --start) start=1 ;;
       --help | -h) usage; exit 0 ;;
@@ -79,6 +81,10 @@ install_unit() {
   install -D -m 0644 deploy/systemd/phitapd.service "$root$UNITS/phitapd.service"
   install -D -m 0644 deploy/systemd/phitap.sysusers "$root/usr/lib/sysusers.d/phitap.conf"
   [ -z "$tls" ] || install -D -m 0644 deploy/systemd/tls.conf "$drop_ins/tls.conf"
+  if [ -n "$socket" ]; then
+    install -D -m 0644 deploy/systemd/phitapd.socket "$root$UNITS/phitapd.socket"
+    install -D -m 0644 deploy/systemd/socket.conf "$drop_ins/socket.conf"
+  fi
   [ -z "$gpu" ] || install -D -m 0644 deploy/systemd/gpu.conf "$drop_ins/gpu.conf"
   echo "unit: $root$UNITS/phitapd.service"
 }
@@ -113,9 +119,9 @@ start_service() {
 }
 
 advise() {
+  echo
+  echo "Next: name your checkpoints in /etc/phitap/phitapd.toml${socket:+, and set listen = \"systemd\" there}, then"
   cat <<'TEXT'
-
-Next: name your checkpoints in /etc/phitap/phitapd.toml, then
   systemctl enable --now phitapd
   journalctl --unit phitapd --follow
 TEXT

@@ -87,11 +87,29 @@ int FirstKeptFile() {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Listener>> Listener::Open(
-    const std::string& listen) {
+absl::StatusOr<std::unique_ptr<Listener>> Listener::Make() {
   std::unique_ptr<Listener> listener(new Listener());
   listener->stop_file_ = eventfd(0, EFD_CLOEXEC);
   if (listener->stop_file_ < 0) return SystemError("eventfd");
+  return listener;
+}
+
+absl::StatusOr<std::unique_ptr<Listener>> Listener::Adopt(
+    const std::vector<PassedSocket>& sockets) {
+  ASSIGN_OR_RETURN(std::unique_ptr<Listener> listener, Make());
+  for (const PassedSocket& socket : sockets) {
+    // As those that are opened here.
+    fcntl(socket.file, F_SETFD, FD_CLOEXEC);
+    fcntl(socket.file, F_SETFL, fcntl(socket.file, F_GETFL) | O_NONBLOCK);
+    listener->files_.push_back(socket.file);
+  }
+  listener->address_ = sockets.front().address;
+  return listener;
+}
+
+absl::StatusOr<std::unique_ptr<Listener>> Listener::Open(
+    const std::string& listen) {
+  ASSIGN_OR_RETURN(std::unique_ptr<Listener> listener, Make());
   if (absl::StartsWith(listen, kUnixPrefix)) {
     RETURN_IF_ERROR(listener->OpenPath(
         std::string(absl::StripPrefix(listen, kUnixPrefix))));
@@ -199,7 +217,8 @@ void Listener::Accept(int listening_file) {
     close(file);
     return;
   }
-  if (path_.empty()) SetOption(file, IPPROTO_TCP, TCP_NODELAY, 1);
+  // Of a port; a socket with a path refuses it.
+  SetOption(file, IPPROTO_TCP, TCP_NODELAY, 1);
   take_({.listening_file = listening_file, .file = file});
 }
 

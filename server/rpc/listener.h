@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "server/rpc/passed_sockets.h"
 
 namespace phitap {
 
@@ -31,12 +32,16 @@ class Listener {
   // one), or unix:PATH. UNAVAILABLE if it cannot.
   static absl::StatusOr<std::unique_ptr<Listener>> Open(
       const std::string& listen);
+  // Takes sockets that listen already, at least one, and closes them in the
+  // end: what connects after that waits if somebody else has them open.
+  static absl::StatusOr<std::unique_ptr<Listener>> Adopt(
+      const std::vector<PassedSocket>& sockets);
   // Takes no more connections; those that came first live on.
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
 
-  // As `listen`, with the port that was taken.
+  // As `listen`, with the port that was taken; of adopted sockets the first's.
   const std::string& address() const { return address_; }
 
   // Calls `take` for each connection, on a thread of the listener's. Once.
@@ -44,6 +49,7 @@ class Listener {
 
  private:
   Listener() = default;
+  static absl::StatusOr<std::unique_ptr<Listener>> Make();
   absl::Status OpenPath(const std::string& path);
   absl::Status OpenPort(const std::string& listen);
   void AcceptAll();

@@ -51,25 +51,35 @@ void SetLimits(const RpcServerOptions& options, grpc::ServerBuilder& builder) {
 }
 
 absl::StatusOr<std::unique_ptr<Listener>> OpenListener(
-    const std::string& listen) {
-  absl::StatusOr<std::unique_ptr<Listener>> listener = Listener::Open(listen);
+    const RpcServerOptions& options) {
+  absl::StatusOr<std::unique_ptr<Listener>> listener =
+      options.sockets.empty() ? Listener::Open(options.listen)
+                              : Listener::Adopt(options.sockets);
   if (listener.ok()) return listener;
   return InvalidField(
       {.field = "--listen",
-       .problem = absl::StrCat("cannot listen on ", listen, " (",
+       .problem = absl::StrCat("cannot listen on ", options.listen, " (",
                                listener.status().message(), ")"),
        .valid = "HOST:PORT (port 0 takes a free one) or unix:PATH"});
 }
 
 }  // namespace
 
+std::vector<std::string> RpcServerOptions::addresses() const {
+  if (sockets.empty()) return {listen};
+  std::vector<std::string> addresses;
+  for (const PassedSocket& socket : sockets) {
+    addresses.push_back(socket.address);
+  }
+  return addresses;
+}
+
 absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
     const RpcServerOptions& options,
     const std::vector<grpc::Service*>& services) {
   RegisterPlugins();
   ASSIGN_OR_RETURN(const auto credentials, ListeningCredentials(options.tls));
-  ASSIGN_OR_RETURN(std::unique_ptr<Listener> listener,
-                   OpenListener(options.listen));
+  ASSIGN_OR_RETURN(std::unique_ptr<Listener> listener, OpenListener(options));
   grpc::ServerBuilder builder;
   const std::shared_ptr<grpc::experimental::ExternalConnectionAcceptor>
       acceptor = builder.experimental().AddExternalConnectionAcceptor(

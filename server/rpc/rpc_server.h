@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "server/models/model_state.h"
 #include "server/rpc/listener.h"
+#include "server/rpc/passed_sockets.h"
 #include "server/rpc/tls.h"
 
 namespace phitap {
@@ -21,6 +22,8 @@ namespace phitap {
 struct RpcServerOptions {
   // HOST:PORT (port 0 takes a free one) or unix:PATH.
   std::string listen = "127.0.0.1:7777";
+  // Taken in place of `listen`, where there are some.
+  std::vector<PassedSocket> sockets;
   // Longest request message.
   int max_request_bytes = 64 << 20;
   // Calls of one connection at once.
@@ -28,6 +31,9 @@ struct RpcServerOptions {
   // Headers of one call.
   int max_metadata_bytes = 16 << 10;
   TlsOptions tls;
+
+  // Where it will listen.
+  std::vector<std::string> addresses() const;
 };
 
 // Thread-safe.

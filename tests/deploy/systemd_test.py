@@ -21,15 +21,13 @@ DEMO = ROOT / "deploy" / "demo-model"
 #: Of systemd-analyze security, from 0 to 10.
 MOST_EXPOSURE = 2.0
 
-pytestmark = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="Debian's package systemd is not installed")
-
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory) -> pathlib.Path:
     """A root with everything that install.sh puts there."""
     root = tmp_path_factory.mktemp("root")
     build = SERVER.parents[1]
-    done = subprocess.run([SYSTEMD / "install.sh", "--root", root, "--build", build, "--tls", "--gpu"], capture_output=True, text=True)
+    done = subprocess.run([SYSTEMD / "install.sh", "--root", root, "--build", build, "--tls", "--gpu", "--socket"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return root
 
@@ -48,13 +46,21 @@ def seconds(text: str) -> float:
 
 
 def test_systemd_finds_nothing_wrong_with_the_installed_unit(installed):
-    for target in ("network-online.target", "multi-user.target", "sysinit.target", "basic.target", "shutdown.target"):
+    for target in ("network-online.target", "multi-user.target", "sysinit.target", "basic.target", "shutdown.target", "sockets.target"):
         source = pathlib.Path("/usr/lib/systemd/system") / target
         copy = installed / "usr/lib/systemd/system" / target
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_text(re.sub(r"^(Wants|Requires|Documentation|After|Before)=.*\n", "", source.read_text(), flags=re.MULTILINE))
-    done = analyze("verify", "--recursive-errors=no", "--man=no", f"--root={installed}", "phitapd.service")
-    assert done.returncode == 0 and done.stderr.strip() == "", done.stderr
+    for unit in ("phitapd.service", "phitapd.socket"):
+        done = analyze("verify", "--recursive-errors=no", "--man=no", f"--root={installed}", unit)
+        assert done.returncode == 0 and done.stderr.strip() == "", done.stderr
+
+
+def test_the_socket_is_enabled_with_the_service(installed):
+    done = subprocess.run(["systemctl", f"--root={installed}", "enable", "phitapd.service"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    units = installed / "etc/systemd/system"
+    assert (units / "multi-user.target.wants/phitapd.service").is_symlink() and (units / "sockets.target.wants/phitapd.socket").is_symlink()
 
 
 def test_systemd_refuses_a_unit_whose_program_is_missing(installed, tmp_path):
