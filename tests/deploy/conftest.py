@@ -39,7 +39,7 @@ class Tool:
 def tool(name: str) -> Tool:
     path = TOOLS / "bin" / name
     if not path.exists():
-        pytest.skip(f"{name} is not installed: tests/deploy/install-tools.sh --all")
+        pytest.fail(f"{name} is not installed: tests/deploy/install-tools.sh")
     return Tool(path)
 
 

