@@ -5,6 +5,7 @@ import json
 import pathlib
 import re
 import subprocess
+import urllib.request
 
 import pytest
 import yaml
@@ -145,11 +146,25 @@ def test_every_port_that_something_asks_is_one_of_the_servers(values):
 def test_a_pod_is_ready_once_its_models_are_and_is_not_killed_while_it_drains(values):
     """Health says NOT_SERVING before and after, while the port is open."""
     pod = container(values)
-    cannot_ask = "--tls-client-certs=require" in pod["args"]
+    encrypted = any(argument.startswith("--tls-cert=") for argument in pod["args"])
     for name in ("startupProbe", "readinessProbe"):
-        assert ("tcpSocket" in pod[name]) == cannot_ask
+        assert ("exec" if encrypted else "grpc") in pod[name]
     assert "tcpSocket" in pod["livenessProbe"]
     assert pod["startupProbe"]["periodSeconds"] * pod["startupProbe"]["failureThreshold"] >= 1800
+
+
+@value_sets
+def test_services_name_the_protocol_that_the_port_speaks(values):
+    protocol = "https" if any(argument.startswith("--tls-cert=") for argument in container(values)["args"]) else "kubernetes.io/h2c"
+    services = [item for name, item in objects(values).items() if name.startswith("Service ")]
+    assert [port["appProtocol"] for service in services for port in service["spec"]["ports"] if port["name"] == "grpc"] == [protocol] * 2
+
+
+@pytest.mark.parametrize("url, ports", [("https://a/b", [443]), ("http://a/b", [443, 80]), ("https://a:8443/b", [443, 8443]), ("http://[::1]:81/b", [443, 81])])
+def test_files_are_fetched_through_the_network_policy(url, ports):
+    file = json.dumps([{"model": "phi", "url": url, "sha256": "0" * 64}])
+    egress = objects(DEFAULTS, f"--set-json=fetch.files={file}")["NetworkPolicy"]["spec"]["egress"]
+    assert [[port["port"] for port in rule["ports"]] for rule in egress] == [[53, 53], ports]
 
 
 @pytest.mark.parametrize("flags, said", [
@@ -203,6 +218,10 @@ def test_the_server_takes_what_its_pod_would_be_started_with(values, tmp_path, c
             assert probe.returncode == 0 and probe.stdout == "SERVING\n", probe.stderr
         elif "grpc" in asked:
             assert tool("grpc-health-probe").run(f"-addr={server.address}").returncode == 0
+        [ready] = [line for line in map(json.loads, server.log.read_text().splitlines()) if line["message"] == "ready"]
+        if "HorizontalPodAutoscaler" in objects(values):
+            Tool(SERVER.parent / "phitap").output("trace", *command[2:], "--model=phi", "--prompt=When Mary", "--capture=logits")
+            asks_for_a_metric_of(ready["metrics_address"])
 
 
 @pytest.fixture(scope="session")
@@ -218,8 +237,10 @@ def certificates(tmp_path_factory) -> pathlib.Path:
     return folder
 
 
-def test_the_autoscaler_asks_for_a_metric_that_the_server_has():
-    declared = set(re.findall(r'"(phitap_\w+)"', (ROOT / "server" / "observe" / "metric_table.cc").read_text()))
-    [series] = re.findall(r"seriesQuery: '(\w+)_bucket", (CHART / "templates" / "NOTES.txt").read_text())
-    assert series in declared
-    assert yaml.safe_load(DEFAULTS.read_text())["autoscaling"]["metric"].startswith(series)
+def asks_for_a_metric_of(address: str) -> None:
+    """The autoscaler does, by the rule that the notes give an adapter."""
+    [series] = re.findall(r"seriesQuery: '(\w+)\{", (CHART / "templates" / "NOTES.txt").read_text())
+    [path] = [endpoint["path"] for endpoint in objects(LAB)["ServiceMonitor"]["spec"]["endpoints"]]
+    with urllib.request.urlopen(f"http://{address}{path}", timeout=20) as answer:
+        assert re.search(rf"^{series}\{{.*le=", answer.read().decode(), re.MULTILINE)
+    assert yaml.safe_load(DEFAULTS.read_text())["autoscaling"]["metric"].startswith(series.removesuffix("_bucket"))

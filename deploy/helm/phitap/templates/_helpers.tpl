@@ -120,11 +120,24 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end }}
 {{- end -}}
 
-{{/* How a probe asks. Kubernetes speaks gRPC without encryption only, and a probe has no certificate of its own. */}}
+{{/* Ports that fetch.files come from, as JSON; where they are moved to another address, it is by HTTPS. */}}
+{{- define "phitap.fetchPorts" -}}
+{{- $ports := list 443 -}}
+{{- range .Values.fetch.files -}}
+{{- $url := urlParse .url -}}
+{{- $ports = append $ports (regexFind ":[0-9]+$" $url.host | trimPrefix ":" | default (ternary 80 443 (eq $url.scheme "http")) | int) -}}
+{{- end -}}
+{{- $ports | uniq | toJson -}}
+{{- end -}}
+
+{{/* What balancers and meshes may take the port's connections for. */}}
+{{- define "phitap.appProtocol" -}}
+{{- ternary "https" "kubernetes.io/h2c" .Values.tls.enabled -}}
+{{- end -}}
+
+{{/* How a probe asks. Kubernetes speaks gRPC without encryption only. Where clients have to show a certificate, a probe shows the server's. */}}
 {{- define "phitap.readinessCheck" -}}
-{{- if eq .Values.tls.clientCertificates "require" }}
-tcpSocket: {port: grpc}
-{{- else if .Values.tls.enabled }}
+{{- if .Values.tls.enabled }}
 exec:
   command:
     - phitap
@@ -132,6 +145,10 @@ exec:
     - --server=localhost:7777
     - --timeout=2
     - --ca=/etc/phitap/tls/ca.crt
+    {{- if eq .Values.tls.clientCertificates "require" }}
+    - --cert=/etc/phitap/tls/tls.crt
+    - --key=/etc/phitap/tls/tls.key
+    {{- end }}
     {{- with .Values.tls.serverName }}
     - --server-name={{ . }}
     {{- end }}
