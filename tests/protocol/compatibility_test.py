@@ -56,6 +56,8 @@ def edit(protos: pathlib.Path, name: str, old: str, new: str) -> None:
     ("trace", "string text = 1;", "bytes text = 1;", "changed type"),
     ("trace", "repeated Run runs = 2;", "Run runs = 2;", "cardinality"),
     ("activation_service", "rpc ListModels(ListModelsRequest)", "rpc GetModels(ListModelsRequest)", 'RPC "ListModels"'),
+    ("admin_service", "  double progress = 5;\n", "", 'field "5" with name "progress"'),
+    ("admin_service", "rpc DrainServer(DrainServerRequest)", "rpc Drain(DrainServerRequest)", 'RPC "DrainServer"'),
     ("activation_service", "returns (stream TraceResponse)", "returns (TraceResponse)", "from server streaming to server unary"),
 ])
 def test_a_change_that_clients_would_not_survive_is_seen(copy, name, old, new, said):
