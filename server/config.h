@@ -57,6 +57,7 @@ struct ServerConfig {
   std::string address_file;
   StopTimes stop;
   LogOptions log;
+  PromptLogging prompt_logging = PromptLogging::kOff;
   // Where metrics are exposed, HOST:PORT; empty for nowhere.
   std::string metrics_listen;
   ServiceLimits limits;

@@ -24,6 +24,13 @@ absl::Status ReadLogFormat(const FlagText& given, LogFormat& format) {
   return absl::OkStatus();
 }
 
+absl::Status ReadPromptLogging(const FlagText& given, PromptLogging& logging) {
+  ASSIGN_OR_RETURN(logging, ParseChoice<PromptLogging>(
+                                given, {{"on", PromptLogging::kOn},
+                                        {"off", PromptLogging::kOff}}));
+  return absl::OkStatus();
+}
+
 absl::Status ReadMetricsListen(const FlagText& given, std::string& listen) {
   if (given.text == "off") {
     listen.clear();
@@ -58,6 +65,14 @@ void AddObserveFlags(ServerConfig& config, std::deque<Flag>& flags) {
                    {"text"},
                    [&config](const FlagText& given) {
                      return ReadLogFormat(given, config.log.format);
+                   }});
+  flags.push_back({"--log-prompts",
+                   "on|off",
+                   "Whether the prompts and labels of traces are logged, at "
+                   "most 4 KiB of each; tell those who send them",
+                   {"off"},
+                   [&config](const FlagText& given) {
+                     return ReadPromptLogging(given, config.prompt_logging);
                    }});
   flags.push_back({"--metrics-listen",
                    "HOST:PORT|off",

@@ -122,6 +122,7 @@ class Front {
                 .metrics = &metrics_,
                 .clock = &clock,
                 .limits = config.limits,
+                .prompt_logging = config.prompt_logging,
                 .version = PHITAP_VERSION,
                 .started_at = clock.Now()}) {}
   // What administrators have asked for may last longer than their calls.

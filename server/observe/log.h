@@ -17,8 +17,9 @@ namespace phitap {
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 enum class LogFormat { kText, kJson };
 
-// Every field that a line may have. What a caller sent (prompts, ids, texts)
-// and what the model answered are never logged.
+// Every field that a line may have. What a caller sent (prompts, ids, texts,
+// labels) is logged where --log-prompts asks for it alone, what the model
+// answered never.
 namespace log_field {
 inline constexpr absl::string_view kAddress = "address";
 inline constexpr absl::string_view kBound = "bound";
@@ -41,11 +42,13 @@ inline constexpr absl::string_view kModel = "model";
 inline constexpr absl::string_view kModelBytes = "model_bytes";
 inline constexpr absl::string_view kPeer = "peer";
 inline constexpr absl::string_view kPlanSeconds = "plan_seconds";
+inline constexpr absl::string_view kPrompt = "prompt";
 inline constexpr absl::string_view kQueueSeconds = "queue_seconds";
 inline constexpr absl::string_view kReason = "reason";
 inline constexpr absl::string_view kRefusal = "refusal";
 inline constexpr absl::string_view kRequest = "request";
 inline constexpr absl::string_view kRootBytes = "root_bytes";
+inline constexpr absl::string_view kRun = "run";
 inline constexpr absl::string_view kRuns = "runs";
 inline constexpr absl::string_view kSeconds = "seconds";
 inline constexpr absl::string_view kStage = "stage";

@@ -13,6 +13,7 @@
 #include "server/models/served_models.h"
 #include "server/plan/limits.h"
 #include "server/rpc/authenticator.h"
+#include "server/rpc/prompt_log.h"
 #include "server/rpc/service_metrics.h"
 #include "server/rpc/stream_watch.h"
 #include "server/rpc/worker_pool.h"
@@ -54,6 +55,8 @@ struct ServiceParts {
   ServiceMetrics* metrics = nullptr;
   const Clock* clock = nullptr;
   ServiceLimits limits;
+  // Whether traces' prompts are logged.
+  PromptLogging prompt_logging = PromptLogging::kOff;
   // Of the server.
   std::string version;
   absl::Time started_at;

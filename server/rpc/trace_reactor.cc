@@ -9,6 +9,7 @@
 #include "server/base/status_macros.h"
 #include "server/observe/log.h"
 #include "server/rpc/grpc_status.h"
+#include "server/rpc/prompt_log.h"
 #include "server/rpc/tensor_wire.h"
 
 namespace phitap {
@@ -95,6 +96,7 @@ void TraceReactor::Plan(const grpc::ByteBuffer& request) {
 
 absl::Status TraceReactor::Accept(const grpc::ByteBuffer& request) {
   ASSIGN_OR_RETURN(const v1::TraceRequest trace, DecodeRequest(request));
+  if (parts_.prompt_logging == PromptLogging::kOn) LogPrompts(trace, tag_);
   RETURN_IF_ERROR(Watch());
   absl::Status status;
   for (int i = 0; i < kMostPlans; ++i) {

@@ -178,6 +178,17 @@ def test_the_log_has_names_but_no_secrets_at_any_level(tmp_path):
         assert hidden not in log, hidden
 
 
+def test_prompts_are_logged_where_that_is_asked_for(tmp_path):
+    prompt = "sesame-" + secrets.token_hex(8)
+    with server(tmp_path / "s", "--log-prompts", "on") as running:
+        with phitap.Client(running.address) as client:
+            client.trace(phitap.Prompt(prompt, "mine"), "logits")
+            refusal(lambda: client.trace(f"refused {prompt}", "nowhere"))
+    log = running.log.read_text()
+    assert f"run=mine prompt={prompt}" in log
+    assert f'prompt="refused {prompt}"' in log
+
+
 def test_an_encrypted_server_is_reached_with_its_authority_alone(tmp_path, lab, server_pair):
     certificate, key = server_pair
     token = new_token()
