@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import datetime
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, Optional
 
@@ -50,6 +51,17 @@ class Admin:
         with self._errors():
             value = admin_pb2.LogVerbosity.Value(f"LOG_VERBOSITY_{level.upper()}")
             self._stub.SetLogLevel(admin_pb2.SetLogLevelRequest(level=value), timeout=self._timeout)
+
+    def watch_activity(self, interval_s: float = 1.0) -> Iterator[admin_pb2.WatchActivityResponse]:
+        """What the server is doing: now, and then once every `interval_s` seconds (0.1 to 3600) until the loop is left."""
+        request = admin_pb2.WatchActivityRequest()
+        request.interval.FromTimedelta(datetime.timedelta(seconds=interval_s))
+        with self._errors():
+            call = self._stub.WatchActivity(request)
+            try:
+                yield from call
+            finally:
+                call.cancel()
 
     def drain_server(self) -> None:
         """Has the server stop once what it accepted has ended; returns at once."""

@@ -60,6 +60,19 @@ def test_nothing_is_loaded_from_elsewhere(administered):
         assert refused.value.code == grpc.StatusCode.INVALID_ARGUMENT
 
 
+def test_what_the_server_does_is_watched_until_the_loop_is_left(administered):
+    client, _ = administered
+    client.admin.load_model("mine", "demo")
+    client.trace("When Mary", captures="logits", model="mine")
+    for looks, activity in enumerate(client.admin.watch_activity(0.1), 1):
+        if looks > 1 and activity.finished_requests:
+            break
+    assert [model.name for model in activity.models if model.status == admin_pb2.MODEL_STATUS_READY] == ["mine"]
+    assert activity.token_layers > 0 and {use.kind for use in activity.memory} >= {"weights", "resident"}
+    with pytest.raises(phitap.RequestError, match="interval"):
+        next(client.admin.watch_activity(0.001))
+
+
 def test_log_levels_and_the_end(administered):
     client, server = administered
     client.admin.set_log_level("debug")
