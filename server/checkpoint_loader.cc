@@ -17,6 +17,11 @@
 namespace phitap {
 namespace {
 
+constexpr absl::string_view kWeightsStage = "weights";
+// Of the loading, done when the weights begin and when the row rule does.
+constexpr double kCheckpointShare = 0.3;
+constexpr double kWeightsShare = 0.9;
+
 // Tells log and steps what a model's loading does, and the log what it took.
 class StageLog {
  public:
@@ -30,6 +35,8 @@ class StageLog {
     since_ = absl::Now();
     return steps_.Begin(stage, progress);
   }
+  // Of the stage that has begun.
+  absl::Status GoOn(double progress) { return steps_.Begin(stage_, progress); }
 
  private:
   void End() {
@@ -101,6 +108,12 @@ absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(
   if (absl::IsNotFound(tokenizer.status())) return nullptr;
   RETURN_IF_ERROR(tokenizer.status());
   return std::shared_ptr<const Tokenizer>(*std::move(tokenizer));
+}
+
+absl::Status TellOfWeights(double share, StageLog& stages) {
+  return share < 1 ? stages.GoOn(kCheckpointShare +
+                                 share * (kWeightsShare - kCheckpointShare))
+                   : stages.Begin("row rule", kWeightsShare);
 }
 
 ServedModel Describe(const std::string& name, const Checkpoint& checkpoint,
@@ -184,12 +197,13 @@ absl::StatusOr<LoadedCheckpoint> CheckpointLoader::Load(
   RETURN_IF_ERROR(stages.Begin("checkpoint", 0.1));
   ASSIGN_OR_RETURN(const std::shared_ptr<const Checkpoint> checkpoint,
                    OpenAdmitted(source.path, steps));
-  RETURN_IF_ERROR(stages.Begin("weights and row rule", 0.5));
+  RETURN_IF_ERROR(stages.Begin(kWeightsStage, kCheckpointShare));
   const LoadOptions options = {
       .dtype = ComputeType(config_, *checkpoint),
       .thread_count = config_.threads,
       .packing =
           DecideWeightPacking(config_, WeightBytes(config_, *checkpoint)),
+      .on_weights = [&](double share) { return TellOfWeights(share, stages); },
       .run_on_compute_thread = std::move(run_on_compute_thread),
       .known_row_rules = &row_rules_};
   ASSIGN_OR_RETURN(LoadedModel model, LoadModel(checkpoint, options));

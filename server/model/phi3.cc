@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/time/time.h"
+#include "server/base/status_macros.h"
 #include "server/model/arithmetic.h"
 #include "server/model/layered_forward.h"
 #include "server/model/line_kernels.h"
@@ -72,14 +73,16 @@ Phi3::~Phi3() = default;
 
 absl::StatusOr<std::unique_ptr<Phi3>> Phi3::Load(
     std::shared_ptr<const Checkpoint> checkpoint, DType dtype,
-    WeightPacking packing) {
+    WeightPacking packing, const WeightProgress& on_progress) {
   std::unique_ptr<Phi3> model;
-  const absl::Status status = RunGuarded([&] {
-    model.reset(new Phi3(std::make_unique<Parts>(
-        Parts{.spec = checkpoint->spec(),
-              .dtype = dtype,
-              .weights = LoadWeights(*checkpoint, dtype, packing),
-              .rotary = Rotary(checkpoint->spec())})));
+  const absl::Status status = RunGuarded([&]() -> absl::Status {
+    ASSIGN_OR_RETURN(Weights weights,
+                     LoadWeights(*checkpoint, dtype, packing, on_progress));
+    model.reset(new Phi3(
+        std::make_unique<Parts>(Parts{.spec = checkpoint->spec(),
+                                      .dtype = dtype,
+                                      .weights = std::move(weights),
+                                      .rotary = Rotary(checkpoint->spec())})));
     return absl::OkStatus();
   });
   if (!status.ok()) return status;

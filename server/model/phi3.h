@@ -17,6 +17,7 @@
 #include "server/model/hooks.h"
 #include "server/model/row_rule.h"
 #include "server/model/weight_packing.h"
+#include "server/model/weight_progress.h"
 #include "server/spec/model_spec.h"
 
 namespace phitap {
@@ -25,11 +26,12 @@ namespace phitap {
 // method must be called on the compute thread.
 class Phi3 {
  public:
-  // Weights are used in place where `dtype` is the checkpoint's. Throws
-  // c10::Error (see torch_guard.h).
+  // Weights are used in place where `dtype` is the checkpoint's. Errors: what
+  // libtorch's become (see torch_guard.h), and those of `on_progress`.
   static absl::StatusOr<std::unique_ptr<Phi3>> Load(
       std::shared_ptr<const Checkpoint> checkpoint, DType dtype,
-      WeightPacking packing = WeightPacking::kNone);
+      WeightPacking packing = WeightPacking::kNone,
+      const WeightProgress& on_progress = nullptr);
   ~Phi3();
 
   // Runs the rows as far as each asks, showing every value to `hooks`. In

@@ -9,6 +9,7 @@
 
 #include "absl/strings/string_view.h"
 #include "server/base/host_tensor.h"
+#include "server/base/status_macros.h"
 #include "server/checkpoint/expected_tensors.h"
 
 namespace phitap {
@@ -50,8 +51,9 @@ at::ScalarType ScalarTypeOf(DType dtype) {
   TORCH_CHECK(false, "unknown element type");
 }
 
-Weights LoadWeights(const Checkpoint& checkpoint, DType dtype,
-                    WeightPacking packing) {
+absl::StatusOr<Weights> LoadWeights(const Checkpoint& checkpoint, DType dtype,
+                                    WeightPacking packing,
+                                    const WeightProgress& on_progress) {
   const at::ScalarType type = ScalarTypeOf(dtype);
   const bool packs = packing == WeightPacking::kPacked && WorthPacking(type);
   const auto load = [&](absl::string_view name) {
@@ -67,7 +69,8 @@ Weights LoadWeights(const Checkpoint& checkpoint, DType dtype,
   };
   Weights weights{.embedding = load(kEmbeddingName),
                   .final_norm = load(kFinalNormName)};
-  for (int64_t layer = 0; layer < checkpoint.spec().num_layers; ++layer) {
+  const int64_t layers = checkpoint.spec().num_layers;
+  for (int64_t layer = 0; layer < layers; ++layer) {
     const auto part = [&](absl::string_view name) {
       return load(LayerTensorName(layer, name));
     };
@@ -82,6 +85,8 @@ Weights LoadWeights(const Checkpoint& checkpoint, DType dtype,
         .gate_up_proj = matrix("mlp.gate_up_proj"),
         .down_proj = matrix("mlp.down_proj"),
     });
+    if (on_progress == nullptr) continue;
+    RETURN_IF_ERROR(on_progress(static_cast<double>(layer + 1) / layers));
   }
   if (checkpoint.spec().tied_head) {
     weights.head.stored = weights.embedding;

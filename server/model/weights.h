@@ -7,10 +7,12 @@
 
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "server/base/dtype.h"
 #include "server/checkpoint/checkpoint.h"
 #include "server/model/matrix.h"
 #include "server/model/weight_packing.h"
+#include "server/model/weight_progress.h"
 
 namespace phitap {
 
@@ -31,9 +33,10 @@ struct Weights {
 };
 
 // Tensors stored in `dtype` are the checkpoint's own bytes, kept open; others
-// are converted copies.
-Weights LoadWeights(const Checkpoint& checkpoint, DType dtype,
-                    WeightPacking packing);
+// are converted copies. `on_progress` may be null; its errors are returned.
+absl::StatusOr<Weights> LoadWeights(const Checkpoint& checkpoint, DType dtype,
+                                    WeightPacking packing,
+                                    const WeightProgress& on_progress);
 // Frees what is packed.
 void Unpack(Weights& weights);
 

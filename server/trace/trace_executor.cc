@@ -69,7 +69,7 @@ absl::StatusOr<LoadedModel> LoadModel(
       ReadyComputeThread(options.thread_count);
     }
     ASSIGN_OR_RETURN(model, Phi3::Load(std::move(checkpoint), options.dtype,
-                                       options.packing));
+                                       options.packing, options.on_weights));
     SetRowRule(options, *model);
     return absl::OkStatus();
   }));

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "server/checkpoint/checkpoint.h"
 #include "server/model/weight_packing.h"
+#include "server/model/weight_progress.h"
 #include "server/plan/executor.h"
 #include "server/trace/known_row_rules.h"
 
@@ -21,6 +22,8 @@ struct LoadOptions {
   // Threads of the compute thread's ATen calls.
   int thread_count = 1;
   WeightPacking packing = WeightPacking::kNone;
+  // May be null.
+  WeightProgress on_weights;
   // Blocks until the task has run on that thread; null where it is the calling
   // one.
   std::function<absl::Status(std::function<void()>)> run_on_compute_thread;

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <set>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -81,7 +82,8 @@ class ModelAdministration : public ::testing::Test {
     request.set_path(path);
     const auto reader = admin_->LoadModel(&context, request);
     v1::LoadModelResponse response;
-    while (reader->Read(&response)) last_ = response.model();
+    told_.clear();
+    while (reader->Read(&response)) told_.push_back(last_ = response.model());
     return reader->Finish();
   }
   grpc::Status Reload(const std::string& name) {
@@ -105,6 +107,8 @@ class ModelAdministration : public ::testing::Test {
   std::unique_ptr<ServerProcess> server_;
   std::unique_ptr<v1::AdminService::Stub> admin_;
   v1::ModelState last_;
+  // All that the last Load told.
+  std::vector<v1::ModelState> told_;
 };
 
 TEST_F(ModelAdministration, StartsWithoutAModelAndLoadsFromItsFolder) {
@@ -127,6 +131,22 @@ TEST_F(ModelAdministration, StartsWithoutAModelAndLoadsFromItsFolder) {
   EXPECT_EQ(Trace(server_->stub(), RequestTo("mine")).status.error_code(),
             grpc::StatusCode::NOT_FOUND);
   EXPECT_EQ(Health(*server_, "phitap.v1.ActivationService/mine"), kNotServing);
+}
+
+TEST_F(ModelAdministration, TellsHowFarTheLoadingIs) {
+  Start({kAdmin});
+  ASSERT_TRUE(Load("mine", "window").ok());
+  std::set<std::string> stages;
+  std::set<double> weights;
+  for (size_t i = 0; i < told_.size(); ++i) {
+    if (i > 0) EXPECT_GE(told_[i].progress(), told_[i - 1].progress());
+    stages.insert(told_[i].stage());
+    if (told_[i].stage() == "weights") weights.insert(told_[i].progress());
+  }
+  EXPECT_THAT(stages, testing::IsSupersetOf(
+                          {"tokenizer", "checkpoint", "weights", "row rule"}));
+  EXPECT_GT(weights.size(), 1);
+  EXPECT_EQ(told_.back().progress(), 1);
 }
 
 TEST_F(ModelAdministration, LoadsNothingFromElsewhereNorMoreThanFits) {
