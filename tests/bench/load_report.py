@@ -13,7 +13,6 @@ KINDS = (
 )
 LAYERS_OF_WAIT = 1.5  # about one layer of the largest wave
 SHOWN = 5  # failures
-TENTH = 10
 
 Events = list[dict]
 
@@ -76,25 +75,34 @@ def waits_of(events: Events) -> dict:
 
 
 def memory_of(samples: list[dict]) -> dict:
-    """Growth from the tenth of the time before the half to the last tenth."""
-    tenth = max(1, len(samples) // TENTH)
-    half = len(samples) // 2
-    middle = samples[max(0, half - tenth) : half] or samples[:1]
-    last = samples[-tenth:]
-
-    def median(part: list[dict], what: str) -> float:
-        return statistics.median(sample[what] for sample in part)
-
-    at_half, at_end = median(middle, "resident"), median(last, "resident")
+    """Growth along the line through all samples of the second half: waves come
+    and go, and what they freed is given back only now and then, so that single
+    times, or short ones, tell less of a trend than of where in that they are."""
+    second = samples[len(samples) // 2 :]
+    at_half, at_end = ends_of_line(second, "resident")
+    anonymous_at_half, anonymous_at_end = ends_of_line(second, "anonymous")
     return {
         "first_bytes": samples[0]["resident"],
         "half_bytes": at_half,
         "end_bytes": at_end,
-        "most_bytes": max(sample["resident"] for sample in samples),
+        "least_bytes": min(sample["resident"] for sample in second),
+        "most_bytes": max(sample["resident"] for sample in second),
         "growth": at_end / at_half - 1,
-        "anonymous_half_bytes": median(middle, "anonymous"),
-        "anonymous_end_bytes": median(last, "anonymous"),
+        "anonymous_half_bytes": anonymous_at_half,
+        "anonymous_end_bytes": anonymous_at_end,
+        "samples_megabytes": [
+            round(sample["resident"] / 1e6) for sample in samples
+        ],
     }
+
+
+def ends_of_line(samples: list[dict], what: str) -> tuple[float, float]:
+    """Where the line of least squares through the samples begins and ends."""
+    times = [sample["seconds"] for sample in samples]
+    slope, base = statistics.linear_regression(
+        times, [sample[what] for sample in samples]
+    )
+    return base + slope * times[0], base + slope * times[-1]
 
 
 def text(outcome: dict) -> str:
@@ -126,9 +134,10 @@ def text(outcome: dict) -> str:
             "waits",
         ),
         (
-            "resident memory at the half and in the end",
+            "resident memory, the line through the second half: its beginning and end",
             f"{memory['half_bytes'] / 1e6:,.0f} MB, {memory['end_bytes'] / 1e6:,.0f} MB ({memory['growth']:+.1%}); without mapped files "
-            f"{memory['anonymous_half_bytes'] / 1e6:,.0f} MB, {memory['anonymous_end_bytes'] / 1e6:,.0f} MB",
+            f"{memory['anonymous_half_bytes'] / 1e6:,.0f} MB, {memory['anonymous_end_bytes'] / 1e6:,.0f} MB; waves come and go between "
+            f"{memory['least_bytes'] / 1e6:,.0f} and {memory['most_bytes'] / 1e6:,.0f} MB",
             f"grows by less than {outcome['most_growth']:.0%}",
             "memory",
         ),
