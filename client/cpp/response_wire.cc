@@ -82,7 +82,10 @@ bool ReadChunk(CodedInputStream* input, ReceivedResponse* response) {
   while (const uint32_t tag = input->ReadTag()) {
     if (!ReadChunkField(tag, input, response)) return false;
   }
-  if (input->BytesUntilLimit() != 0) return false;
+  // A tag of 0 ends it as well, but is none.
+  if (input->BytesUntilLimit() != 0 || !input->ConsumedEntireMessage()) {
+    return false;
+  }
   input->PopLimit(outer);
   return input->ReadTag() == 0 && input->ConsumedEntireMessage();
 }
@@ -102,6 +105,9 @@ absl::StatusOr<ReceivedResponse> DecodeResponse(grpc::ByteBuffer* buffer) {
   grpc::ProtoBufferReader reader(buffer);
   if (!response.message.ParseFromZeroCopyStream(&reader)) {
     return absl::DataLossError("a message of the stream cannot be read");
+  }
+  if (response.message.has_chunk()) {
+    return absl::DataLossError("a chunk of the stream does not come alone");
   }
   return response;
 }

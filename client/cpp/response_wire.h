@@ -23,7 +23,8 @@ struct ReceivedResponse {
 
 // Protobuf's own parser would allocate and fill a string for every chunk; here
 // the pieces point into `buffer`, which must outlive the result and stay
-// unchanged. DATA_LOSS where the bytes are no TraceResponse.
+// unchanged. DATA_LOSS where the bytes are no TraceResponse, or a chunk is not
+// the only field in it.
 absl::StatusOr<ReceivedResponse> DecodeResponse(grpc::ByteBuffer* buffer);
 
 }  // namespace phitap::client

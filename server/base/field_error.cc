@@ -12,6 +12,8 @@ namespace phitap {
 namespace {
 
 constexpr char kFieldPayload[] = "phitap/field";
+// Longer names are no misspelt ones; comparing them would only take time.
+constexpr size_t kComparedBytes = 64;
 
 // Levenshtein distance.
 int EditDistance(absl::string_view a, absl::string_view b) {
@@ -48,8 +50,12 @@ std::vector<std::string> NearestNames(absl::string_view name,
                                       int count) {
   std::vector<std::pair<int, std::string>> ranked;
   ranked.reserve(choices.size());
-  for (const std::string& choice : choices)
-    ranked.emplace_back(EditDistance(name, choice), choice);
+  const absl::string_view compared = name.substr(0, kComparedBytes);
+  for (const std::string& choice : choices) {
+    ranked.emplace_back(EditDistance(compared, absl::string_view(choice).substr(
+                                                   0, kComparedBytes)),
+                        choice);
+  }
   std::stable_sort(
       ranked.begin(), ranked.end(),
       [](const auto& a, const auto& b) { return a.first < b.first; });

@@ -4,9 +4,9 @@
 #include <string>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "server/base/field_error.h"
+#include "server/base/json.h"
 
 namespace phitap {
 namespace {
@@ -28,8 +28,7 @@ absl::Status CheckTensorName(absl::string_view name, absl::string_view field) {
   if (is_name) return absl::OkStatus();
   return InvalidField(
       {.field = std::string(field),
-       .problem = absl::StrCat("\"", absl::CHexEscape(name),
-                               "\" is no name of a tensor"),
+       .problem = absl::StrCat(QuotedName(name), " is no name of a tensor"),
        .valid = absl::StrCat("at most ", kMaxBytes,
                              " letters, digits, `_`, `-`, `.` and `/`, not "
                              "starting with `.` or `/`")});

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "server/base/field_error.h"
 #include "server/base/json.h"
 #include "server/base/status_macros.h"
@@ -19,6 +20,12 @@ absl::Status Wrong(const std::string& path, std::string problem,
   return InvalidField({.field = path,
                        .problem = std::move(problem),
                        .valid = std::move(valid)});
+}
+
+// A name of the file in a message; not what may be a token that slipped.
+std::string ShownName(const std::string& name) {
+  return MayHoldSecret(name) ? "that (not shown: it might be a token)"
+                             : QuotedName(name);
 }
 
 // `value` has no members but these. A name that is none may be a token that
@@ -69,7 +76,7 @@ absl::StatusOr<std::set<Role>> RolesOf(const Json& object,
     const std::optional<Role> role = RoleOf(names[i]);
     if (!role.has_value()) {
       return Wrong(absl::StrCat(path, ".roles[", i, "]"),
-                   absl::StrCat("no role is called ", QuotedName(names[i])),
+                   absl::StrCat("no role is called ", ShownName(names[i])),
                    kValid);
     }
     roles.insert(*role);
@@ -102,7 +109,8 @@ absl::Status ReadBound(const Json& quotas, const std::string& path,
       given->is_number_unsigned() &&
       given->get<uint64_t>() <= static_cast<uint64_t>(Quotas::kUnbounded);
   if (!is_count) {
-    return Wrong(field, absl::StrCat(Shown(*given), " is no number of them"),
+    const std::string shown = given->is_number() ? Shown(*given) : "this";
+    return Wrong(field, absl::StrCat(shown, " is no number of them"),
                  "0 or more, as a whole number; left out for no bound");
   }
   bound = given->get<int64_t>();
@@ -138,6 +146,11 @@ absl::StatusOr<Credentials> CredentialsOf(const Json& object,
                  "what logs call the identity");
   }
   Credentials credentials = {.identity = {.name = name->get<std::string>()}};
+  // Logs and messages show it from here on.
+  if (MayHoldSecret(credentials.identity.name)) {
+    return Wrong(path + ".name", "might be a token (not shown)",
+                 "fewer hexadecimal digits in a row");
+  }
   ASSIGN_OR_RETURN(credentials.identity.roles, RolesOf(object, path));
   ASSIGN_OR_RETURN(credentials.identity.quotas, QuotasOf(object, path));
   ASSIGN_OR_RETURN(credentials.tokens, TokensOf(object, path));
@@ -150,9 +163,17 @@ absl::StatusOr<Credentials> CredentialsOf(const Json& object,
 
 absl::StatusOr<IdentityTable> IdentityTable::Parse(absl::string_view text,
                                                    absl::string_view source) {
-  const absl::StatusOr<Json> file = ParseJson(text, source);
-  if (!file.ok()) return absl::InvalidArgumentError(file.status().message());
   const std::string name(source);
+  const absl::StatusOr<Json> file = ParseJson(text, source);
+  if (!file.ok()) {
+    // Of the file it shows the name of a key that appears twice.
+    const absl::string_view why = file.status().message();
+    if (!MayHoldSecret(absl::StripPrefix(why, source))) {
+      return absl::InvalidArgumentError(why);
+    }
+    return Wrong(name, "a key appears twice (not shown: it might be a token)",
+                 "each key once");
+  }
   RETURN_IF_ERROR(CheckMembers(*file, name, {"identities"}));
   const auto list = file->find("identities");
   if (list == file->end() || !list->is_array()) {

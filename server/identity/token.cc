@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -22,6 +23,7 @@ constexpr char kAlgorithm[] = "sha256";
 constexpr size_t kSaltBytes = 16;
 constexpr size_t kSecretBytes = 32;
 constexpr size_t kDigestBytes = 32;
+constexpr size_t kDigitsOfANumber = 20;
 
 std::string Random(size_t bytes) {
   std::string random(bytes, '\0');
@@ -54,6 +56,15 @@ bool IsHex(absl::string_view text, size_t bytes) {
 std::string NewToken() {
   return absl::StrCat(kPrefix, "_", Random(kSaltBytes), "_",
                       Random(kSecretBytes));
+}
+
+bool MayHoldSecret(absl::string_view text) {
+  size_t digits = 0;
+  for (const char letter : text) {
+    digits = absl::ascii_isxdigit(letter) ? digits + 1 : 0;
+    if (digits > kDigitsOfANumber) return true;
+  }
+  return false;
 }
 
 std::optional<std::string> SaltOf(absl::string_view token) {

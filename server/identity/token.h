@@ -18,6 +18,10 @@ namespace phitap {
 // secret cannot be guessed, so that no slow hash is needed.
 std::string NewToken();
 
+// Whether a text holds a token, a hash or a good part of one, as far as can be
+// told: more hexadecimal digits in a row than a number has. It is not shown.
+bool MayHoldSecret(absl::string_view text);
+
 // The salt of what looks like a token; it is no secret.
 std::optional<std::string> SaltOf(absl::string_view token);
 

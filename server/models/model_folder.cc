@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "server/base/field_error.h"
+#include "server/spec/quote.h"
 
 namespace phitap {
 namespace {
@@ -20,7 +21,7 @@ constexpr char kField[] = "path";
 absl::Status Refuse(absl::string_view relative, absl::string_view problem) {
   return InvalidField(
       {.field = kField,
-       .problem = absl::StrCat("\"", relative, "\" ", problem),
+       .problem = absl::StrCat(Quoted(relative), " ", problem),
        .valid = "a folder below the server's model folder, relative to it"});
 }
 
@@ -70,7 +71,7 @@ absl::StatusOr<std::string> ModelFolder::Resolve(
   for (const ModelSource& source : List()) names.push_back(source.name);
   return InvalidField({.field = kField,
                        .problem = absl::StrCat(
-                           "the model folder has no folder \"", relative, "\""),
+                           "the model folder has no folder ", Quoted(relative)),
                        .valid = absl::StrJoin(
                            NearestNames(relative, names, kNamesToOffer), ", ")},
                       absl::StatusCode::kNotFound);

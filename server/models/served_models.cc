@@ -9,6 +9,7 @@
 #include "server/base/field_error.h"
 #include "server/base/retry_hint.h"
 #include "server/base/status_macros.h"
+#include "server/spec/quote.h"
 
 namespace phitap {
 namespace {
@@ -96,7 +97,7 @@ absl::Status ServedModels::Unknown(absl::string_view name,
                                    absl::string_view field) const {
   return InvalidField(
       {.field = std::string(field),
-       .problem = absl::StrCat("no model \"", name, "\" is loaded"),
+       .problem = absl::StrCat("no model ", Quoted(name), " is loaded"),
        .valid = absl::StrJoin(NearestNames(name, ReadyNames(), kNamesToOffer),
                               ", ")},
       absl::StatusCode::kNotFound);

@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "server/base/field_error.h"
+#include "server/base/json.h"
 #include "server/base/status_macros.h"
 #include "server/base/tensor_name.h"
 #include "server/tensors/named_tensors.h"
@@ -44,8 +44,7 @@ absl::Status NotFound(absl::string_view name,
                       absl::string_view field) {
   return InvalidField(
       {.field = std::string(field),
-       .problem =
-           absl::StrCat("no tensor \"", absl::CHexEscape(name), "\" is kept"),
+       .problem = absl::StrCat("no tensor ", QuotedName(name), " is kept"),
        .valid =
            near.empty()
                ? "none is: see PutTensor"

@@ -10,8 +10,6 @@
 namespace phitap {
 namespace {
 
-// Longer names are no misspelt ones; comparing them would only take time.
-constexpr size_t kComparedBytes = 64;
 constexpr int kNearestCount = 3;
 
 }  // namespace
@@ -20,12 +18,9 @@ std::string NearestQuoted(absl::string_view name,
                           std::vector<std::string> names,
                           absl::string_view kinds) {
   if (names.empty()) return absl::StrCat("the request has no ", kinds);
-  for (std::string& known : names) {
-    known = std::string(Shortened(known, kComparedBytes));
-  }
   std::sort(names.begin(), names.end());
   const std::vector<std::string> nearest =
-      NearestNames(Shortened(name, kComparedBytes), names, kNearestCount);
+      NearestNames(name, names, kNearestCount);
   return absl::StrCat(
       "nearest are ",
       absl::StrJoin(nearest, ", ",

@@ -15,9 +15,6 @@
 namespace phitap {
 namespace {
 
-// Longer labels are no misspelt ones; comparing them would only take time.
-constexpr size_t kComparedBytes = 64;
-
 std::string LabelOf(const v1::TraceRequest& request, int run) {
   const std::string& label = request.runs(run).label();
   return label.empty() ? absl::StrCat(run) : label;
@@ -152,16 +149,15 @@ absl::StatusOr<int> FindRun(const RunIndex& runs, absl::string_view label,
   if (found != runs.end()) return found->second;
   std::vector<std::string> labels;
   for (const auto& [known, index] : runs) {
-    labels.emplace_back(Shortened(known, kComparedBytes));
+    labels.push_back(known);
   }
   std::sort(labels.begin(), labels.end());
-  const absl::string_view compared = Shortened(label, kComparedBytes);
   return InvalidField(
       {.field = std::string(field),
        .problem = absl::StrCat("no run is labelled ", Quoted(label)),
        .valid = absl::StrCat(
            "nearest are ",
-           absl::StrJoin(NearestNames(compared, labels, 3), ", ",
+           absl::StrJoin(NearestNames(label, labels, 3), ", ",
                          [](std::string* out, const std::string& near) {
                            absl::StrAppend(out, Quoted(near));
                          }))});

@@ -46,6 +46,15 @@ TEST(NearestNames, KeepsTheGivenOrderOfEquallyNearNames) {
               ElementsAre("bb", "cc", "dd"));
 }
 
+TEST(NearestNames, ComparesTheBeginningsOfLongNames) {
+  // In full it would take hours.
+  const std::string sent(1 << 24, 'x');
+  const std::vector<std::string> names(1000, std::string(256, 'y'));
+  EXPECT_EQ(NearestNames(sent, names, 3).size(), 3u);
+  EXPECT_THAT(NearestNames("a" + sent, {"y", "b" + sent}, 1),
+              ElementsAre("b" + sent));
+}
+
 TEST(NearestNames, OffersNoMoreThanThereAre) {
   EXPECT_THAT(NearestNames("", {"b"}, 3), ElementsAre("b"));
   EXPECT_THAT(NearestNames("a", {}, 3), IsEmpty());

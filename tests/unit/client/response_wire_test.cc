@@ -84,7 +84,20 @@ TEST(DecodeResponse, RefusesEveryTruncationOfAChunk) {
 
 TEST(DecodeResponse, RefusesAnythingBesideAChunk) {
   const std::string bytes = SmallChunk(3, 9, "data").SerializeAsString();
-  grpc::ByteBuffer buffer = BufferOf(bytes + bytes, 1 << 20);
+  const std::string unknown("\x78\x01");  // field 15
+  for (const std::string& sent : {bytes + bytes, unknown + bytes}) {
+    grpc::ByteBuffer buffer = BufferOf(sent, 1 << 20);
+    EXPECT_THAT(DecodeResponse(&buffer),
+                StatusIs(absl::StatusCode::kDataLoss, testing::_));
+  }
+}
+
+TEST(DecodeResponse, RefusesAChunkThatEndsInATagOfZero) {
+  std::string bytes = SmallChunk(3, 9, "data").SerializeAsString();
+  bytes.push_back('\0');
+  ++bytes[1];  // its length
+  ASSERT_FALSE(v1::TraceResponse().ParseFromString(bytes));
+  grpc::ByteBuffer buffer = BufferOf(bytes, 1 << 20);
   EXPECT_THAT(DecodeResponse(&buffer),
               StatusIs(absl::StatusCode::kDataLoss, testing::_));
 }

@@ -43,6 +43,13 @@ TEST_F(ServedModelsTest, FindsByNameAndOffersTheNearest) {
                         "phi-3-mini"));
 }
 
+TEST_F(ServedModelsTest, ShowsWhatWasAskedForOnOneShortLine) {
+  Serve("phi-4");
+  const absl::Status unknown = Missing("a\nb" + std::string(1 << 20, 'c'));
+  EXPECT_THAT(std::string(unknown.message()), HasSubstr(R"(model "a\nbccc)"));
+  EXPECT_LT(unknown.message().size(), 300u);
+}
+
 TEST_F(ServedModelsTest, TakesNoNameOnlyWhereThereIsOneModel) {
   Serve("a");
   EXPECT_EQ((*models_.Find(""))->name, "a");
