@@ -57,6 +57,9 @@ TARGETS = (
     Target("safetensors", 4096, dictionary=True),
     Target("tensor_file", 4096, dictionary=True),
     Target("tokenizer", 8192, dictionary=True),
+    Target("tokens", 4096, dictionary=True),
+    Target("upload", 4096),
+    Target("wire", 2048),
 )
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from fuzz import TARGETS, Outcome, fuzz_all
 
-SECONDS = float(os.environ.get("PHITAP_FUZZ_SECONDS", "10"))
+SECONDS = float(os.environ.get("PHITAP_FUZZ_SECONDS", "8"))
 #: Fewer would mean that next to nothing was tried.
 LEAST_INPUTS = 100
 
