@@ -18,7 +18,7 @@ BUILD_PACKAGES=(
   libgrpc++-dev libgrpc-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libabsl-dev libc-ares-dev libre2-dev libssl-dev
   zlib1g-dev libspdlog-dev libcli11-dev nlohmann-json3-dev libxxhash-dev libgtest-dev libgmock-dev libbenchmark-dev prometheus-cpp-dev
 )
-TEST_PACKAGES=(python3-venv systemd curl openssl libfaketime)
+TEST_PACKAGES=(python3-venv systemd curl openssl libfaketime debootstrap)
 FUZZ_PACKAGES=(clang-14 libclang-rt-14-dev)
 TIDY_PACKAGES=(clang-14 clang-tidy-14 clang-format-14)
 

@@ -19,7 +19,7 @@ Installs and builds what is missing, then:
          build/fuzz/corpus and tried first the next time
   chaos  tests/chaos: servers whose clients are killed, cut off, slow or talk nonsense, whose files vanish, whose disk is full, whose
          clock is set, that run out of open files, are frozen and stopped under load; every request is accounted for
-  deploy tests/deploy, and the image of docker/Dockerfile built and run in a bare root (as root)
+  deploy tests/deploy; the image of docker/Dockerfile built and run in a bare root, and systemd booted in one with the unit (as root)
 
 Prints what each has found, and leaves figures as JSON in build/soak. Ends with status 1 where anything broke.
 
@@ -95,7 +95,8 @@ soak_deploy() {
   tests/deploy/install-tools.sh || return
   build release phitapd phitap || return
   "$PYTHON" -m pytest tests/deploy -q -rs || return
-  tests/deploy/image_in_root.py
+  tests/deploy/image_in_root.py || return
+  tests/deploy/unit_in_root.py
 }
 
 main "$@"
