@@ -1,7 +1,6 @@
 #include "server/serve.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <fstream>
 #include <memory>
@@ -23,6 +22,7 @@
 #include "server/observe/log.h"
 #include "server/observe/metrics.h"
 #include "server/observe/metrics_listener.h"
+#include "server/readiness.h"
 #include "server/rpc/activation_service.h"
 #include "server/rpc/admin_service.h"
 #include "server/rpc/authenticator.h"
@@ -41,20 +41,21 @@ constexpr char kStartFailed[] = "the start failed";
 // Calls may end a moment after their last byte.
 constexpr absl::Duration kLastCalls = absl::Seconds(5);
 
-// Null where metrics are not exposed. `ready` and what `parts` name outlive the
-// listener.
+// Null where metrics are not exposed. `readiness` and what `parts` name outlive
+// the listener.
 absl::StatusOr<std::unique_ptr<MetricsListener>> ListenForScrapes(
     const ServerConfig& config, const Metrics& metrics, const LiveParts& parts,
-    const std::atomic<bool>& ready) {
+    const Readiness& readiness) {
   if (config.metrics_listen.empty()) return nullptr;
   if (ReachableFromElsewhere(config.metrics_listen)) {
     Log(LogLevel::kWarning, "other machines can read the metrics",
         {{log_field::kMetricsAddress, config.metrics_listen}});
   }
-  const auto read = [&ready, parts, build = BuildSample(ThisBuild())] {
+  const auto read = [&readiness, parts, build = BuildSample(ThisBuild())] {
     std::vector<MetricSample> samples = ReadLiveSamples(parts);
     samples.push_back(build);
-    samples.push_back({.metric = Metric::kReady, .value = ready ? 1.0 : 0.0});
+    samples.push_back(
+        {.metric = Metric::kReady, .value = readiness.ready() ? 1.0 : 0.0});
     return samples;
   };
   return MetricsListener::Start(
@@ -136,6 +137,8 @@ class Front {
   absl::Status Drain(const std::string& reason, absl::Duration grace);
 
  private:
+  absl::Status TellReady();
+
   const ServerConfig& config_;
   const Engine& engine_;
   const Authenticator authenticator_;
@@ -149,7 +152,7 @@ class Front {
   ActivationService activation_{parts_};
   AdminService admin_{parts_};
   std::unique_ptr<RpcServer> rpc_;
-  std::atomic<bool> ready_ = false;
+  Readiness readiness_;
   // Null where metrics are not exposed.
   std::unique_ptr<MetricsListener> scrapes_;
 };
@@ -163,7 +166,7 @@ absl::Status Front::Listen() {
                                     {.scheduler = engine_.scheduler.get(),
                                      .tensors = engine_.tensors.get(),
                                      .models = engine_.models.get()},
-                                    ready_));
+                                    readiness_));
   engine_.models->Observe(
       [this](const ModelState& state) { rpc_->TellOfModel(state); });
   return absl::OkStatus();
@@ -174,8 +177,11 @@ absl::Status Front::BecomeReady() {
     const absl::Status status = engine_.keeper->LoadConfigured(source);
     if (!status.ok()) return NamingFlag(source, status);
   }
+  return readiness_.Begin([this] { return TellReady(); });
+}
+
+absl::Status Front::TellReady() {
   RETURN_IF_ERROR(WriteAddress(config_, rpc_->address()));
-  ready_ = true;
   rpc_->TellServing();
   Notify(kSystemdReady);
   Log(LogLevel::kInfo, "ready",
@@ -188,9 +194,10 @@ absl::Status Front::BecomeReady() {
 }
 
 absl::Status Front::Drain(const std::string& reason, absl::Duration grace) {
-  ready_ = false;
-  rpc_->TellNotServing();
-  Notify(kSystemdStopping);
+  readiness_.End([this] {
+    rpc_->TellNotServing();
+    Notify(kSystemdStopping);
+  });
   engine_.keeper->Stop();
   if (grace > absl::ZeroDuration()) {
     Log(LogLevel::kInfo, "about to stop: accepting for a while yet",

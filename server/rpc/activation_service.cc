@@ -5,7 +5,6 @@
 #include "server/base/status_macros.h"
 #include "server/plan/refuse_unknown.h"
 #include "server/rpc/call_tag.h"
-#include "server/rpc/grpc_status.h"
 #include "server/rpc/model_messages.h"
 #include "server/rpc/prompt_encoder.h"
 #include "server/rpc/put_tensor_reactor.h"
@@ -28,7 +27,7 @@ grpc::ServerUnaryReactor* ActivationService::Answer(
                        this](const absl::Status& status) {
     LogCall(method, tag, status);
     parts_.metrics->CountCall(method, status);
-    reactor->Finish(ToGrpc(status, context));
+    reactor->Finish(EndUnanswered(tag, status, context));
   };
   // The call's messages and context live until Finish.
   const absl::Status posted =

@@ -69,7 +69,9 @@ void ActivityReactor::Look() {
   std::unique_lock lock(mutex_);
   const bool cancelled = cancelled_;
   lock.unlock();
-  cancelled ? End(HungUp()) : StartWrite(&message_);
+  if (cancelled) return End(HungUp());
+  if (!std::exchange(answered_, true)) NameAnswer(tag_, context_);
+  StartWrite(&message_);
 }
 
 void ActivityReactor::OnWriteDone(bool ok) {
@@ -109,7 +111,8 @@ void ActivityReactor::OnCancel() {
 void ActivityReactor::End(const absl::Status& status) {
   LogCall(kMethod, tag_, status);
   parts_.metrics->CountCall(kMethod, status);
-  Finish(ToGrpc(status, context_));
+  Finish(answered_ ? ToGrpc(status, context_)
+                   : EndUnanswered(tag_, status, context_));
 }
 
 void ActivityReactor::OnDone() {

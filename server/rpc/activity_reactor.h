@@ -63,6 +63,8 @@ class ActivityReactor final
   absl::Duration interval_;
   // gRPC reads it until OnWriteDone.
   v1::WatchActivityResponse message_;
+  // Whether a message has been written. Looks and ends come one at a time.
+  bool answered_ = false;
 
   std::mutex mutex_;  // Guards all below.
   // Until OnDone; context_ is not touched after that.

@@ -12,7 +12,6 @@
 #include "server/rpc/activity_reactor.h"
 #include "server/rpc/admin_messages.h"
 #include "server/rpc/call_tag.h"
-#include "server/rpc/grpc_status.h"
 #include "server/rpc/model_progress_reactor.h"
 
 namespace phitap {
@@ -52,14 +51,14 @@ grpc::ServerUnaryReactor* AdminService::Answer(
       parts_.authenticator->Admit(context, Role::kAdmin);
   if (!caller.ok()) {
     RecordEnd(call, caller.status(), *parts_.metrics);
-    reactor->Finish(ToGrpc(caller.status(), context));
+    reactor->Finish(EndUnanswered(call.tag, caller.status(), context));
     return reactor;
   }
   call.caller = caller->key;
   // The call's messages and context live until Finish.
   const auto finish = [=, this, &context](const absl::Status& status) {
     RecordEnd(call, status, *parts_.metrics);
-    reactor->Finish(ToGrpc(status, context));
+    reactor->Finish(EndUnanswered(call.tag, status, context));
   };
   const absl::Status posted = parts_.administration->TryPost(
       [finish, answer = std::move(answer)] { finish(answer()); });
@@ -71,9 +70,9 @@ template <typename Response>
 grpc::ServerWriteReactor<Response>* AdminService::Tell(
     const char* method, grpc::CallbackServerContext& context,
     std::function<absl::Status(const ModelObserver&)> work) {
-  const auto reactor = ModelProgressReactor<Response>::Make(context);
   AdminCall call = {
       .method = method, .tag = TagCall(context), .caller = context.peer()};
+  const auto reactor = ModelProgressReactor<Response>::Make(call.tag, context);
   const absl::StatusOr<Caller> caller =
       parts_.authenticator->Admit(context, Role::kAdmin);
   if (caller.ok()) call.caller = caller->key;

@@ -4,6 +4,7 @@
 
 #include "server/base/field_error.h"
 #include "server/observe/log.h"
+#include "server/rpc/grpc_status.h"
 #include "server/rpc/request_id.h"
 #include "server/rpc/trace_context.h"
 
@@ -21,15 +22,33 @@ std::optional<TraceContext> ContextOf(
 
 }  // namespace
 
-CallTag TagCall(grpc::CallbackServerContext& context) {
+CallTag TagCall(const grpc::CallbackServerContext& context) {
   CallTag tag = {.request_id = NewRequestId()};
-  context.AddInitialMetadata(kRequestIdMetadata, tag.request_id);
   if (const std::optional<TraceContext> caller = ContextOf(context)) {
     tag.trace_id = caller->trace_id;
-    context.AddInitialMetadata(kTraceresponseMetadata,
-                               TraceResponse(*caller, tag.request_id));
+    tag.traceresponse = TraceResponse(*caller, tag.request_id);
   }
   return tag;
+}
+
+void NameAnswer(const CallTag& tag, grpc::CallbackServerContext& context) {
+  context.AddInitialMetadata(kRequestIdMetadata, tag.request_id);
+  if (!tag.traceresponse.empty()) {
+    context.AddInitialMetadata(kTraceresponseMetadata, tag.traceresponse);
+  }
+}
+
+grpc::Status EndUnanswered(const CallTag& tag, const absl::Status& status,
+                           grpc::CallbackServerContext& context) {
+  if (status.ok()) {
+    NameAnswer(tag, context);
+    return grpc::Status::OK;
+  }
+  context.AddTrailingMetadata(kRequestIdMetadata, tag.request_id);
+  if (!tag.traceresponse.empty()) {
+    context.AddTrailingMetadata(kTraceresponseMetadata, tag.traceresponse);
+  }
+  return ToGrpc(status, context);
 }
 
 void LogCall(absl::string_view method, const CallTag& tag,

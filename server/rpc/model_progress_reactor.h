@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "phitap/v1/admin_service.pb.h"
+#include "server/rpc/call_tag.h"
 #include "server/rpc/grpc_status.h"
 
 namespace phitap {
@@ -27,9 +28,9 @@ class ModelProgressReactor final
  public:
   // `context` outlives the call.
   static std::shared_ptr<ModelProgressReactor> Make(
-      grpc::CallbackServerContext& context) {
+      CallTag tag, grpc::CallbackServerContext& context) {
     std::shared_ptr<ModelProgressReactor> reactor(
-        new ModelProgressReactor(context));
+        new ModelProgressReactor(std::move(tag), context));
     reactor->self_ = reactor;
     return reactor;
   }
@@ -66,19 +67,22 @@ class ModelProgressReactor final
   }
 
  private:
-  explicit ModelProgressReactor(grpc::CallbackServerContext& context)
-      : context_(context) {}
+  ModelProgressReactor(CallTag tag, grpc::CallbackServerContext& context)
+      : tag_(std::move(tag)), context_(context) {}
 
   void Step(std::unique_lock<std::mutex> lock) {
     if (finishing_ || write_pending_) return;
     if (end_.has_value() && (!end_->ok() || !next_.has_value())) {
       finishing_ = true;
-      const grpc::Status status = ToGrpc(*end_, context_);
+      const grpc::Status status = answered_
+                                      ? ToGrpc(*end_, context_)
+                                      : EndUnanswered(tag_, *end_, context_);
       lock.unlock();
       this->Finish(status);
       return;
     }
     if (!next_.has_value()) return;
+    if (!std::exchange(answered_, true)) NameAnswer(tag_, context_);
     writing_ = *std::move(next_);
     next_.reset();
     write_pending_ = true;
@@ -86,6 +90,7 @@ class ModelProgressReactor final
     this->StartWrite(&writing_);
   }
 
+  const CallTag tag_;
   grpc::CallbackServerContext& context_;
 
   std::mutex mutex_;  // Guards all below.
@@ -95,6 +100,8 @@ class ModelProgressReactor final
   // gRPC reads it until OnWriteDone.
   Response writing_;
   bool write_pending_ = false;
+  // Whether a message has been written.
+  bool answered_ = false;
   std::optional<absl::Status> end_;
   bool finishing_ = false;
 };

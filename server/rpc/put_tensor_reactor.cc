@@ -4,7 +4,6 @@
 
 #include "server/base/status_macros.h"
 #include "server/observe/log.h"
-#include "server/rpc/grpc_status.h"
 
 namespace phitap {
 
@@ -84,7 +83,7 @@ void PutTensorReactor::TakeEnd() {
 void PutTensorReactor::End(const absl::Status& status) {
   LogCall("PutTensor", tag_, status);
   parts_.metrics->CountCall("PutTensor", status);
-  Finish(ToGrpc(status, context_));
+  Finish(EndUnanswered(tag_, status, context_));
 }
 
 void PutTensorReactor::OnDone() {

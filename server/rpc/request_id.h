@@ -7,7 +7,8 @@
 
 namespace phitap {
 
-// Metadata, initial and of every call, that carries the request's id.
+// Metadata that carries the request's id: before an answer, else with the
+// error.
 inline constexpr char kRequestIdMetadata[] = "phitap-request-id";
 
 // 16 random hexadecimal digits. Thread-safe.

@@ -1,13 +1,12 @@
 #include "server/rpc/trace_reactor.h"
 
-#include <algorithm>
-#include <chrono>
 #include <limits>
 #include <utility>
 
 #include "server/base/retry_hint.h"
 #include "server/base/status_macros.h"
 #include "server/observe/log.h"
+#include "server/rpc/call_patience.h"
 #include "server/rpc/grpc_status.h"
 #include "server/rpc/prompt_log.h"
 #include "server/rpc/tensor_wire.h"
@@ -23,20 +22,6 @@ constexpr int kMostPlans = 3;
 // Messages below it wait for the next one, if that is ready, so that they share
 // a packet.
 constexpr size_t kSmallMessageBytes = 16 << 10;
-
-absl::Time DeadlineOf(const grpc::CallbackServerContext& context,
-                      const ServiceParts& parts) {
-  const absl::Time now = parts.clock->Now();
-  const auto asked = context.deadline();
-  if (asked == std::chrono::system_clock::time_point::max()) {
-    return now + parts.limits.default_deadline;
-  }
-  // gRPC knows what is left, and tells it by the machine's clock, which may
-  // have been set since ours was made. absl::Now() would notice that late.
-  const absl::Duration left =
-      absl::FromChrono(asked - std::chrono::system_clock::now());
-  return now + std::min(left, parts.limits.max_deadline);
-}
 
 KeepTensor KeepIn(OwnedTensors tensors) {
   return [tensors = std::move(tensors)](const PlannedTensor& planned,
@@ -67,7 +52,7 @@ TraceReactor::TraceReactor(const ServiceParts& parts,
       context_(context),
       tag_(TagCall(context)),
       started_at_(parts.clock->Now()),
-      deadline_(DeadlineOf(context, parts)),
+      deadline_(started_at_ + PatienceOf(context, parts.limits)),
       last_taken_(started_at_) {}
 
 absl::Status TraceReactor::Begin(const grpc::ByteBuffer& request) {
@@ -207,12 +192,15 @@ void TraceReactor::Step(std::unique_lock<std::mutex> lock) {
     finishing_ = true;
     place_ = {};
     ready_.clear();
-    const absl::Status status = *end_;
+    const grpc::Status status = answered_
+                                    ? ToGrpc(*end_, context_)
+                                    : EndUnanswered(tag_, *end_, context_);
     lock.unlock();
-    Finish(ToGrpc(status, context_));
+    Finish(status);
     return;
   }
   if (ready_.empty()) return;
+  if (!std::exchange(answered_, true)) NameAnswer(tag_, context_);
   writing_ = std::move(ready_.front());
   ready_.pop_front();
   write_pending_ = true;

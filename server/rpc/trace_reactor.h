@@ -106,6 +106,8 @@ class TraceReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   // Being written; gRPC reads it until OnWriteDone or OnDone.
   grpc::ByteBuffer writing_;
   bool write_pending_ = false;
+  // Whether a message has been written.
+  bool answered_ = false;
   absl::Time last_taken_;
   bool stalled_ = false;
   bool cancelled_ = false;

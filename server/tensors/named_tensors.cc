@@ -11,6 +11,10 @@
 namespace phitap {
 namespace {
 
+// Where the disk is full, a large tensor is not written again and again for
+// every small one that fits.
+constexpr absl::Duration kRetryPeriod = absl::Seconds(10);
+
 int64_t BytesOf(const NamedTensor& tensor) {
   return static_cast<int64_t>(tensor.value.bytes.size());
 }
@@ -80,18 +84,26 @@ void NamedTensors::WriteBehind(FileName file) {
   changed_.notify_one();
 }
 
+NamedTensor* NamedTensors::FindKept(const NamedTensor& tensor) {
+  Shelf& shelf = shelves_[tensor.owner_name];
+  const auto kept = shelf.tensors.find(tensor.name);
+  const bool same = kept != shelf.tensors.end() &&
+                    kept->second.value.owner == tensor.value.owner;
+  return same ? &kept->second : nullptr;
+}
+
 void NamedTensors::WriteFiles() {
-  for (;;) {
-    FileName file;
-    {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return stopping_ || !unwritten_.empty(); });
-      if (unwritten_.empty()) return;
-      file = std::move(unwritten_.front());
-      unwritten_.pop_front();
-    }
-    WriteFile(file);
-  }
+  while (const std::optional<FileName> file = NextFile()) WriteFile(*file);
+}
+
+std::optional<NamedTensors::FileName> NamedTensors::NextFile() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return stopping_ || !unwritten_.empty(); });
+  if (unwritten_.empty()) unwritten_ = std::exchange(given_up_, {});
+  if (unwritten_.empty()) return std::nullopt;
+  FileName file = std::move(unwritten_.front());
+  unwritten_.pop_front();
+  return file;
 }
 
 void NamedTensors::WriteFile(const FileName& file) {
@@ -99,7 +111,17 @@ void NamedTensors::WriteFile(const FileName& file) {
       Of({.name = file.owner_name}).Get(file.name, "");
   if (!tensor.ok()) return RemoveFile(file);
   const absl::Status written = folder_->Write(*tensor);
-  if (!written.ok()) GiveUpFile(*tensor, written);
+  written.ok() ? TakeWritten(*tensor) : GiveUpFile(*tensor, written);
+}
+
+void NamedTensors::TakeWritten(const NamedTensor& tensor) {
+  std::lock_guard lock(mutex_);
+  NamedTensor* kept = FindKept(tensor);
+  if (kept != nullptr) kept->persistent = true;
+  if (given_up_.empty() || options_.clock->Now() < retry_time_) return;
+  for (FileName& file : std::exchange(given_up_, {})) {
+    WriteBehind(std::move(file));
+  }
 }
 
 void NamedTensors::GiveUpFile(const NamedTensor& tensor,
@@ -107,13 +129,15 @@ void NamedTensors::GiveUpFile(const NamedTensor& tensor,
   if (options_.on_file_error) options_.on_file_error(error);
   {
     std::lock_guard lock(mutex_);
-    Shelf& shelf = shelves_[tensor.owner_name];
-    const auto kept = shelf.tensors.find(tensor.name);
-    if (kept == shelf.tensors.end() ||
-        kept->second.value.owner != tensor.value.owner) {
-      return;  // The next one is written anyway.
+    NamedTensor* kept = FindKept(tensor);
+    if (kept == nullptr) return;  // The next one is written anyway.
+    kept->persistent = false;
+    // After its last try it is given up for good.
+    if (!stopping_) {
+      given_up_.push_back(
+          {.owner_name = tensor.owner_name, .name = tensor.name});
+      retry_time_ = options_.clock->Now() + kRetryPeriod;
     }
-    kept->second.persistent = false;
   }
   // What the file held before must not come back after a restart.
   RemoveFile({.owner_name = tensor.owner_name, .name = tensor.name});

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -55,7 +56,7 @@ struct NamedTensor {
   HostTensor value;
   // When it was put.
   absl::Time create_time;
-  // Whether it outlives the server: false without a state directory, and where
+  // Whether it outlives the server: false without a state directory, and while
   // its file could not be written.
   bool persistent = false;
 };
@@ -114,7 +115,8 @@ class NamedTensors {
   // more than `max_bytes`.
   static absl::StatusOr<std::unique_ptr<NamedTensors>> Open(
       NamedTensorsOptions options);
-  // Blocks until what was put is on disk.
+  // Blocks until what was put is on disk; what could not be written before is
+  // tried once more.
   ~NamedTensors();
 
   OwnedTensors Of(TensorOwner owner) {
@@ -146,9 +148,16 @@ class NamedTensors {
   // With mutex_ held: has the file brought up to what is kept.
   void WriteBehind(FileName file);
 
+  // With mutex_ held: what is kept under the tensor's name, if it is this one.
+  NamedTensor* FindKept(const NamedTensor& tensor);
+
   // The writing thread: until it is told to stop and nothing is left to write.
   void WriteFiles();
+  // Blocks until there is one; none once the thread may end.
+  std::optional<FileName> NextFile();
   void WriteFile(const FileName& file);
+  // What is kept was written, so there may be room for others, too.
+  void TakeWritten(const NamedTensor& tensor);
   // What is kept could not be written.
   void GiveUpFile(const NamedTensor& tensor, const absl::Status& error);
   void RemoveFile(const FileName& file);
@@ -157,12 +166,16 @@ class NamedTensors {
   // Null without a state directory. The writing thread's, once it runs.
   const std::unique_ptr<StateFolder> folder_;
 
-  mutable std::mutex mutex_;  // Guards the next four.
+  mutable std::mutex mutex_;  // Guards the next six.
   // By the owner's name.
   std::map<std::string, Shelf> shelves_;
   int64_t used_bytes_ = 0;
   // Files that are not what is kept, each once.
   std::deque<FileName> unwritten_;
+  // Those that could not be written, and when they are tried again at the
+  // earliest.
+  std::deque<FileName> given_up_;
+  absl::Time retry_time_;
   bool stopping_ = false;
   std::condition_variable changed_;
   std::thread writer_;

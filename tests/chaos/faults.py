@@ -18,6 +18,7 @@ from google.protobuf import json_format
 
 import load_requests
 from ledger import Asked, Ledger, large_request
+from http2 import Connection, Ended
 from load_requests import Stub
 from served_process import BINARIES, ServedProcess
 from wire import Fault, Wire
@@ -94,6 +95,16 @@ def send_garbage(scene: Scene) -> int:
     return len(payloads)
 
 
+def ping_without_end(scene: Scene) -> int:
+    """Until the server has had enough."""
+    for _ in range(4):
+        with contextlib.suppress(Ended, OSError), Connection(scene.server.address) as client:
+            for _ in range(100):
+                client.ping()
+            scene.ledger.trouble("a client pinged a hundred times")
+    return 4
+
+
 def stop_and_go_on(scene: Scene) -> int:
     """As a debugger or a freezer would."""
     for _ in range(2):
@@ -131,6 +142,7 @@ FAULTS: dict[str, Callable[[Scene], int]] = {
     Fault.DRIPPING.value: through_wire(Fault.DRIPPING, 3, 1 << 12),
     Fault.GARBLED.value: through_wire(Fault.GARBLED, 6, 1),
     "garbage sent to the port": send_garbage,
+    "clients that ping without end": ping_without_end,
     "SIGSTOP and SIGCONT": stop_and_go_on,
     "connections past the limit of files": take_every_file,
 }

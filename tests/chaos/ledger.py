@@ -78,6 +78,10 @@ class Ledger:
             if outcome in (LOST, WRONG):
                 self.troubles.append(f"{outcome}: {why}")
 
+    def trouble(self, what: str) -> None:
+        with self._lock:
+            self.troubles.append(what)
+
     def ask(self, stub: Stub, asked: Asked, disturbed: bool = False, altered: bool = False, patience: float = PATIENCE_S) -> str:
         """disturbed: something stands between the client and the server, so that what ends the call is not the server's doing.
         altered: and it changes what is asked, so that the right answer may be another; that an answer came whole is all that is known."""

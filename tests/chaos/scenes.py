@@ -2,9 +2,7 @@
 
 # SPDX-License-Identifier: Apache-2.0
 
-import collections
 import contextlib
-import dataclasses
 import pathlib
 import random
 import shutil
@@ -14,21 +12,19 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
-import numpy as np
-import phitap
-
 import load_requests
+from disk_scenes import full_disk, limit_of_a_file
 from faults import FAULTS, LARGE, Scene
+from figures import Figures, settles
 from ledger import ANSWERED, FAILED, Ledger, small_requests
 from load_requests import Stub
 from served_process import DEMO, ServedProcess
+from under_load import asking, ends_undisturbed, stop_under_load
 
-ASKERS = 6
 LARGE_READERS = 2
 OPEN_FILES = 160
 ADDRESS_SPACE = 4 << 30
 STALL_S = 2
-SETTLE_S = 20
 MIB = 1 << 20
 UNDELIVERED = 256 * MIB
 #: What the allocator may have kept of what passed through: no more than there may be at once.
@@ -37,55 +33,6 @@ FLAGS = ("--stall-timeout", f"{STALL_S}s", "--max-undelivered-bytes", str(UNDELI
 #: From the middle of a long scene to its end.
 MOST_LATE_GROWTH = 1.1
 LONG_ROUNDS = 6
-
-
-@dataclasses.dataclass
-class Figures:
-    scene: str
-    requests: collections.Counter = dataclasses.field(default_factory=collections.Counter)
-    faults: collections.Counter = dataclasses.field(default_factory=collections.Counter)
-    reasons: collections.Counter = dataclasses.field(default_factory=collections.Counter)
-    #: What did not hold; empty where all did.
-    broken: list[str] = dataclasses.field(default_factory=list)
-
-    def hold(self, holds: bool, what: str) -> None:
-        if not holds:
-            self.broken.append(what)
-
-    def take(self, ledger: Ledger) -> None:
-        self.requests.update(ledger.counts)
-        self.reasons.update(ledger.reasons)
-        self.broken += ledger.troubles[:10]
-
-
-@contextlib.contextmanager
-def asking(scene: Scene, count: int = ASKERS) -> Iterator[None]:
-    """Clients that ask one thing after another meanwhile, each over a connection of its own."""
-    stop = threading.Event()
-
-    def ask(seed: int) -> None:
-        draw = random.Random(seed)
-        with load_requests.connect(scene.server.address) as channel:
-            while not stop.is_set():
-                scene.ledger.ask(Stub(channel), draw.choice(scene.asked))
-
-    threads = [threading.Thread(target=ask, args=[seed]) for seed in range(count)]
-    for thread in threads:
-        thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
-
-
-def settles(figures: Figures, what: str, measure: Callable[[], int], most: int) -> None:
-    """Whether it comes down to so much within some seconds."""
-    deadline = time.monotonic() + SETTLE_S
-    while (value := measure()) > most and time.monotonic() < deadline:
-        time.sleep(0.1)
-    figures.hold(value <= most, f"{what}: {value:,} are left where there were to be {most:,} at most")
 
 
 def troublesome_clients(seconds: float, seed: int) -> Figures:
@@ -148,27 +95,6 @@ def rounds(until: float) -> Iterator[tuple[str, Callable[[Scene], int]]]:
             return
 
 
-def stop_under_load(figures: Figures, scene: Scene) -> None:
-    """What was accepted is answered, the rest refused; the server ends well."""
-    if not scene.server.alive:
-        return
-    with asking(scene):
-        time.sleep(0.3)
-        scene.server.signal(signal.SIGTERM)
-        figures.faults["SIGTERM under load"] += 1
-        status = scene.server.wait()
-    figures.hold(status == 0, f"SIGTERM under load ended with {status}")
-
-
-def ends_undisturbed(figures: Figures, scene: Scene) -> None:
-    """Nobody has given up: what the server accepted it has answered. What comes while it stops, gRPC may refuse as CANCELLED."""
-    stop_under_load(figures, scene)
-    figures.take(scene.ledger)
-    ended = scene.server.ended_traces()
-    figures.hold(ended.keys() <= {"OK", "UNAVAILABLE"}, f"traces ended otherwise: {ended}")
-    figures.hold(scene.ledger.reasons.keys() <= {"UNAVAILABLE", "CANCELLED"}, f"failed: {scene.ledger.reasons}")
-
-
 @contextlib.contextmanager
 def copy_of_model() -> Iterator[pathlib.Path]:
     with tempfile.TemporaryDirectory() as folder:
@@ -211,36 +137,6 @@ def replace(path: pathlib.Path, content: bytes) -> None:
     other.rename(path)
 
 
-def full_disk(seconds: float, seed: int) -> Figures:
-    """Named tensors where there is no room on disk: kept in memory, said so, and on disk again once there is."""
-    figures = Figures("full disk")
-    with tempfile.TemporaryDirectory() as folder:
-        # Of one file: the server must survive the signal that comes with it.
-        with ServedProcess(flags=("--state-dir", folder, "--threads", "2"), under=("prlimit", f"--fsize={MIB}")) as server:
-            scene = Scene(server, small_requests(server.address), Ledger(), random.Random(seed))
-            with asking(scene, 2), phitap.Client(server.address, timeout=60) as client:
-                client.put_tensor("large", np.zeros(MIB, np.float32))
-                figures.faults["tensors that do not fit on disk"] += 1
-                client.put_tensor("small", np.arange(8, dtype=np.float32))
-                awaits(figures, "the small tensor is on disk", lambda: persistent(client) == {"large": False, "small": True})
-            figures.hold("large" in server.log(), "no word about the file that could not be written")
-            ends_undisturbed(figures, scene)
-        with ServedProcess(flags=("--state-dir", folder, "--threads", "2")) as server, phitap.Client(server.address, timeout=60) as client:
-            figures.hold(persistent(client) == {"small": True}, f"after a restart: {persistent(client)}")
-    return figures
-
-
-def persistent(client: phitap.Client) -> dict[str, bool]:
-    return {tensor.name: tensor.persistent for tensor in client.list_tensors()}
-
-
-def awaits(figures: Figures, what: str, holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SETTLE_S
-    while not (held := holds()) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    figures.hold(held, f"not so: {what}")
-
-
 FAKETIME = next(pathlib.Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
 
 
@@ -276,6 +172,7 @@ def clock_jumps(seconds: float, seed: int) -> Figures:
 SCENES: dict[str, Callable[[float, int], Figures]] = {
     "clients": troublesome_clients,
     "files": model_files,
-    "disk": full_disk,
+    "limit of a file": limit_of_a_file,
+    "full disk": full_disk,
     "clock": clock_jumps,
 }

@@ -20,6 +20,7 @@
 #include "absl/time/time.h"
 #include "tests/support/checkpoint_files.h"
 #include "tests/support/raw_call.h"
+#include "tests/support/readme_config.h"
 #include "tests/support/server_process.h"
 #include "tests/support/trace_answer.h"
 
@@ -31,17 +32,6 @@ using ::testing::HasSubstr;
 // What grpc.health.v1 answers, see health.proto.
 constexpr char kServing[] = "\x08\x01";
 constexpr char kNotServing[] = "\x08\x02";
-
-// What README.md tells clients to configure: they turn from servers that say
-// NOT_SERVING, and try elsewhere what one refuses as UNAVAILABLE.
-constexpr char kServiceConfig[] = R"({
-  "loadBalancingConfig": [{"round_robin": {}}],
-  "healthCheckConfig": {"serviceName": "phitap.v1.ActivationService"},
-  "methodConfig": [{
-    "name": [{"service": "phitap.v1.ActivationService"}],
-    "retryPolicy": {
-      "maxAttempts": 5, "initialBackoff": "0.1s", "maxBackoff": "2s",
-      "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}}]})";
 
 // Prompts of other lengths and tokens.
 v1::TraceRequest Request(int number, int tokens) {
@@ -170,7 +160,9 @@ class Callers {
  public:
   Callers(const std::string& addresses, int count) {
     grpc::ChannelArguments arguments;
-    arguments.SetServiceConfigJSON(kServiceConfig);
+    // They turn from servers that say NOT_SERVING, and try elsewhere what one
+    // refuses as it stops.
+    arguments.SetServiceConfigJSON(ReadmeServiceConfig());
     arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
     arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 300);
@@ -211,10 +203,17 @@ class Callers {
   std::vector<std::thread> threads_;
 };
 
-TEST_F(DrainTest, ARollingRestartOfTwoServersLosesNoRequest) {
+class RollingRestartTest : public DrainTest,
+                           public ::testing::WithParamInterface<const char*> {};
+
+// Without a grace, too: then more requests are refused.
+INSTANTIATE_TEST_SUITE_P(Graces, RollingRestartTest,
+                         ::testing::Values("0s", "300ms"));
+
+TEST_P(RollingRestartTest, LosesNoRequestOfAClientWithTwoServers) {
   const auto start = [&](const std::string& address) {
     auto server = std::make_unique<ServerProcess>(
-        Arguments({"--listen", address, "--drain-grace", "300ms"}));
+        Arguments({"--listen", address, "--drain-grace", GetParam()}));
     EXPECT_NE(server->AwaitAddress(), "") << server->Output();
     return server;
   };

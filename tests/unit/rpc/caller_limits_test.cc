@@ -1,12 +1,16 @@
 #include <gmock/gmock.h>
 #include <grpcpp/client_context.h>
 #include <gtest/gtest.h>
+#include <prometheus/metric_family.h>
+#include <prometheus/text_serializer.h>
 
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "server/rpc/grpc_status.h"
 #include "tests/support/puppet_server.h"
+#include "tests/support/readme_config.h"
 
 namespace phitap {
 namespace {
@@ -17,9 +21,10 @@ using ::testing::HasSubstr;
 // A client with a connection of its own.
 class Client {
  public:
-  explicit Client(PuppetServer& server) {
+  explicit Client(PuppetServer& server, const std::string& config = "{}") {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    arguments.SetServiceConfigJSON(config);
     stub_ = v1::ActivationService::NewStub(grpc::CreateCustomChannel(
         server.rpc().address(), grpc::InsecureChannelCredentials(), arguments));
   }
@@ -82,6 +87,36 @@ TEST(CallerLimits, SayWhenToTryAgainWhereTheQueueIsFull) {
               AllOf(HasSubstr("1 of at most 1"), HasSubstr("try again in 1s")));
   EXPECT_EQ(refused.RetryHint(), "1000");
   server.stage().RunFreely();
+  EXPECT_TRUE(running.Finish().ok());
+  EXPECT_TRUE(queued.Finish().ok());
+}
+
+// Blocks until the queue has been too full for somebody.
+void AwaitRefusal(const PuppetServer& server) {
+  const std::string counted = "reason=\"queue_full\"} 1\n";
+  while (prometheus::TextSerializer()
+             .Serialize(server.metrics().Collect())
+             .find(counted) == std::string::npos) {
+    std::this_thread::yield();
+  }
+}
+
+TEST(CallerLimits, AreWaitedOutByClientsThatAreConfiguredToTryAgain) {
+  PuppetServer server({.schedule = {.queue = {.max_requests = 1}}});
+  Client client(server);
+  LayersCall running(client, 3);
+  server.stage().Await();
+  LayersCall queued(client, 3);
+  EXPECT_TRUE(queued.Accepted());
+  Client patient(server, ReadmeServiceConfig());
+  const absl::Time asked_at = absl::Now();
+  LayersCall tried_again(patient, 3);
+  AwaitRefusal(server);
+  server.stage().RunFreely();
+  const grpc::Status status = tried_again.Finish();
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  // Not after the client's own 0.1 s, but when the server said.
+  EXPECT_GE(absl::Now() - asked_at, absl::Milliseconds(900));
   EXPECT_TRUE(running.Finish().ok());
   EXPECT_TRUE(queued.Finish().ok());
 }

@@ -114,36 +114,5 @@ TEST(ServiceMetrics, CountTheCallsOfARealServer) {
   EXPECT_THAT(text, Not(HasSubstr("secret-name")));
 }
 
-// The answer's metadata to a call with this `traceparent`; "" where there is
-// none.
-std::string Traceresponse(PuppetServer& server,
-                          const std::vector<std::string>& traceparents) {
-  grpc::ClientContext context;
-  for (const std::string& traceparent : traceparents) {
-    context.AddMetadata(kTraceparentMetadata, traceparent);
-  }
-  v1::ListModelsResponse models;
-  EXPECT_TRUE(server.stub()
-                  .ListModels(&context, v1::ListModelsRequest(), &models)
-                  .ok());
-  const auto& metadata = context.GetServerInitialMetadata();
-  const auto found = metadata.find(kTraceresponseMetadata);
-  return found == metadata.end()
-             ? ""
-             : std::string(found->second.data(), found->second.size());
-}
-
-TEST(CallTag, AnswersInTheCallersTraceWithAnIdOfItsOwn) {
-  PuppetServer server;
-  const std::string trace = "00-0af7651916cd43dd8448eb211c80319c-";
-  const std::string asked = trace + "b7ad6b7169203331-01";
-  EXPECT_THAT(Traceresponse(server, {asked}),
-              ::testing::MatchesRegex(trace + "[0-9a-f]{16}-01"));
-  EXPECT_NE(Traceresponse(server, {asked}), asked);
-  EXPECT_EQ(Traceresponse(server, {}), "");
-  EXPECT_EQ(Traceresponse(server, {"00-what"}), "");
-  EXPECT_EQ(Traceresponse(server, {asked, asked}), "");
-}
-
 }  // namespace
 }  // namespace phitap
