@@ -5,6 +5,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "server/base/field_error.h"
 #include "server/base/status_macros.h"
@@ -16,6 +17,7 @@ namespace {
 
 // The largest tokenizer.json of the family has 16 MB.
 constexpr uintmax_t kMaxFileBytes = uintmax_t{256} << 20;
+constexpr size_t kMaxProblemBytes = 1000;
 
 PhitapText Borrow(absl::string_view text) { return {text.data(), text.size()}; }
 
@@ -29,10 +31,22 @@ std::string Take(PhitapOwnedText text) {
   return copy;
 }
 
+// The library's words, among which may be a caller's, for a message: one line,
+// of which no more is kept than is read.
+std::string OneLine(std::string text) {
+  for (char& letter : text) {
+    if (absl::ascii_iscntrl(letter)) letter = ' ';
+  }
+  if (text.size() <= kMaxProblemBytes) return text;
+  text.resize(kMaxProblemBytes);
+  text.resize(FirstInvalidUtf8(text).value_or(text.size()));
+  return text + "…";
+}
+
 absl::Status ToStatus(PhitapTokenizerStatus status, PhitapOwnedText error,
                       absl::string_view field) {
   if (status == PHITAP_TOKENIZER_OK) return absl::OkStatus();
-  const std::string problem = Take(error);
+  const std::string problem = OneLine(Take(error));
   switch (status) {
     case PHITAP_TOKENIZER_NO_TEMPLATE:
       return InvalidField({.field = std::string(field), .problem = problem},

@@ -54,6 +54,8 @@ class Target:
 
 TARGETS = (
     Target("checkpoint", 8192, dictionary=True),
+    # JSON is much longer than the message that becomes of it.
+    Target("request", 16384, seeds=(ROOT / "tests" / "golden" / "techniques",)),
     Target("safetensors", 4096, dictionary=True),
     Target("tensor_file", 4096, dictionary=True),
     Target("tokenizer", 8192, dictionary=True),

@@ -245,7 +245,7 @@ uint64_t MessageMutator::DrawNumber(const FieldDescriptor& field,
                                   std::numeric_limits<int64_t>::max(),
                                   std::numeric_limits<int64_t>::min(),
                                   int64_t{1} << 40};
-  switch (Below(6)) {
+  switch (Below(8)) {
     case 0:
       return now + 1;
     case 1:
@@ -254,8 +254,14 @@ uint64_t MessageMutator::DrawNumber(const FieldDescriptor& field,
       return static_cast<uint64_t>(kCorners[Below(std::size(kCorners))]);
     case 3:
       return Below(1 << 10);
+    case 4:
+    case 5:
+      // To what it was compared with, among others.
+      LLVMFuzzerMutate(reinterpret_cast<uint8_t*>(&now), sizeof now,
+                       sizeof now);
+      return now;
     default:
-      return Below(8);
+      return Below(16);
   }
 }
 

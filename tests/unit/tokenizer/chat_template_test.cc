@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/base/field_error.h"
 #include "server/tokenizer/tokenizer.h"
+#include "server/tokenizer/utf8.h"
 #include "tests/unit/tokenizer/tokenizer_folder.h"
 
 namespace phitap {
@@ -134,6 +135,14 @@ TEST(ChatTemplate, RefusesInItsOwnWords) {
   EXPECT_EQ(FieldOf(status), "messages");
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("Roles must alternate!"));
+}
+
+TEST(ChatTemplate, RefusesOnOneLineOfNoGreatLength) {
+  const absl::Status status =
+      Render("{{ raise_exception('no\\nrole \\t' + 'ä' * 5000) }}").status();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("no role  ää"));
+  EXPECT_LT(status.message().size(), 1100u);
+  EXPECT_FALSE(FirstInvalidUtf8(status.message()).has_value());
 }
 
 class EndlessTemplate : public ::testing::TestWithParam<const char*> {};
