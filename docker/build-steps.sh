@@ -25,6 +25,7 @@ For the root of a container, as root. Steps of the building stage, in the source
 Steps of the image:
   runtime         installs the Debian packages that they load, makes the user and the folders
   check           runs both programs once
+  check-cuda      the same, and whether libtorch's CUDA libraries find all that they load but the driver's own
 
 example:
   docker/build-steps.sh runtime
@@ -34,7 +35,7 @@ USAGE
 main() {
   [ $# -eq 1 ] || { usage >&2; exit 2; }
   case $1 in
-    dependencies | compile | cuda-libraries | runtime | check) "step_${1/-/_}" ;;
+    dependencies | compile | cuda-libraries | runtime | check | check-cuda) "step_${1/-/_}" ;;
     --help | -h) usage ;;
     *) echo "build-steps.sh: no step '$1'; see --help" >&2; exit 2 ;;
   esac
@@ -58,7 +59,7 @@ step_cuda_libraries() {
   [ -s "$requirements" ] || { echo "build-steps.sh: libtorch names no CUDA libraries" >&2; return 1; }
   /usr/bin/python3 -m pip install --target "$wheels" --only-binary=:all: --no-cache-dir --disable-pip-version-check \
     --root-user-action=ignore -r "$requirements"
-  cp -a "$torch"/torch/lib/libtorch_cuda*.so "$torch"/torch/lib/libc10_cuda.so "$torch"/torch/lib/libcaffe2_nvrtc.so "$PREFIX/lib/phitap/"
+  cp -a "$torch"/torch/lib/{libtorch_cuda,libtorch_cuda_linalg,libtorch_nvshmem,libc10_cuda,libcaffe2_nvrtc}.so "$PREFIX/lib/phitap/"
   find "$wheels/nvidia" -path '*/lib/*' -name '*.so*' -exec cp -a -n {} "$PREFIX/lib/phitap/" ';'
   rm -rf "$wheels" "$requirements"
 }
@@ -76,6 +77,14 @@ step_runtime() {
 step_check() {
   "$PREFIX/bin/phitapd" --version
   "$PREFIX/bin/phitap" --help >/dev/null
+}
+
+step_check_cuda() {
+  local missing
+  step_check
+  # The driver's come from the machine, with the devices.
+  missing=$(ldd "$PREFIX"/lib/phitap/libtorch_cuda*.so | grep 'not found' | grep -v 'libcuda\.so\.1 ' | sort -u) || true
+  [ -z "$missing" ] || { printf 'build-steps.sh: %s lacks\n%s\n' "$PREFIX/lib/phitap" "$missing" >&2; return 1; }
 }
 
 clean_packages() {
