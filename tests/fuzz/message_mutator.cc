@@ -22,9 +22,9 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::UnknownField;
 using google::protobuf::UnknownFieldSet;
 
-constexpr int kMostChanges = 4;
 constexpr int kDeepestDrawn = 3;
 constexpr size_t kLongestDrawn = 64;
+constexpr uint64_t kMostBits = 34;
 
 // What the field holds is a message; null where it is not.
 const Descriptor* MessageType(const FieldDescriptor* field) {
@@ -100,9 +100,7 @@ std::string MessageMutator::Mutate(const std::string& message,
   Collect(message, type_);
   Collect(other, type_);
   std::string mutated = message;
-  for (uint64_t count = 1 + Below(kMostChanges); count > 0; --count) {
-    Change(mutated, type_);
-  }
+  Change(mutated, type_);
   return mutated;
 }
 
@@ -133,7 +131,7 @@ void MessageMutator::Change(std::string& message, const Descriptor& type) {
       below.push_back(i);
     }
   }
-  if (!below.empty() && Chance(80)) {
+  if (!below.empty() && Chance(85)) {
     UnknownField& value = *fields.mutable_field(below[Below(below.size())]);
     Change(*value.mutable_length_delimited(),
            *MessageType(type.FindFieldByNumber(value.number())));
@@ -253,9 +251,9 @@ uint64_t MessageMutator::DrawNumber(const FieldDescriptor& field,
     case 2:
       return static_cast<uint64_t>(kCorners[Below(std::size(kCorners))]);
     case 3:
-      return Below(1 << 10);
-    case 4:
     case 5:
+      return Below(uint64_t{1} << Below(kMostBits));
+    case 4:
       // To what it was compared with, among others.
       LLVMFuzzerMutate(reinterpret_cast<uint8_t*>(&now), sizeof now,
                        sizeof now);

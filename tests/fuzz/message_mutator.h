@@ -23,8 +23,9 @@ class MessageMutator {
   MessageMutator(const google::protobuf::Descriptor& type,
                  const std::vector<std::string>& words, unsigned seed);
 
-  // Another message, which differs in a few places. What it newly has comes
-  // from elsewhere in `message`, from `other` (of the same type), or is drawn.
+  // Another message, which differs in one place: libFuzzer goes on from what it
+  // gets. What is new there comes from elsewhere in `message`, from `other` (of
+  // the same type), or is drawn.
   std::string Mutate(const std::string& message, const std::string& other);
 
  private:
