@@ -35,28 +35,31 @@ function(phitap_library name)
   target_link_libraries(phitap_${name} PUBLIC ${arg_LINKS} PRIVATE phitap_warnings)
 endfunction()
 
-foreach(label unit integration golden threads)
+foreach(label unit integration golden threads load)
   add_custom_target(${label}_tests)
 endforeach()
 
-# phitap_test(NAME LABEL unit|integration|golden [THREADS] SOURCES ... LINKS ...): a GoogleTest binary, one ctest entry. The target
+# phitap_test(NAME LABEL unit|integration|golden [THREADS|LOAD] SOURCES ... LINKS ...): a GoogleTest binary, one ctest entry. The target
 # unit_tests builds all that are labelled so, and so on. THREADS labels it `threads` as well: it is about what threads share, and links
-# no libtorch, so that it can be built with the preset `tsan`.
+# no libtorch, so that it can be built with the preset `tsan`. LOAD does, and labels it `load`: many threads at once.
 function(phitap_test name)
-  cmake_parse_arguments(arg "THREADS" "LABEL" "SOURCES;LINKS" ${ARGN})
+  cmake_parse_arguments(arg "THREADS;LOAD" "LABEL" "SOURCES;LINKS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${arg_LINKS} GTest::gmock GTest::gtest_main phitap_warnings)
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set(labels ${arg_LABEL})
-  if(arg_THREADS)
+  if(arg_THREADS OR arg_LOAD)
     list(APPEND labels threads)
+  endif()
+  if(arg_LOAD)
+    list(APPEND labels load)
   endif()
   set_tests_properties(${name} PROPERTIES LABELS "${labels}")
   foreach(label ${labels})
     add_dependencies(${label}_tests ${name})
   endforeach()
-  if(arg_THREADS AND PHITAP_SANITIZE STREQUAL "thread")
+  if("threads" IN_LIST labels AND PHITAP_SANITIZE STREQUAL "thread")
     target_link_libraries(${name} PRIVATE phitap_tsan_sync)
     set_tests_properties(${name} PROPERTIES ENVIRONMENT
       "TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/tsan.supp:halt_on_error=1:second_deadlock_stack=1:history_size=4")

@@ -105,8 +105,6 @@ class Front {
         authenticator_(Identity{.roles = *config.anonymous_roles},
                        engine.identities.get()),
         quotas_(&clock),
-        administration_(std::make_unique<WorkerPool>(
-            WorkerPoolOptions{.thread_count = 8, .max_waiting = 64})),
         watch_({.clock = &clock}),
         metrics_(*engine.metrics),
         parts_({.models = engine.models.get(),
@@ -117,7 +115,7 @@ class Front {
                 .authenticator = &authenticator_,
                 .quotas = &quotas_,
                 .planning = &planning_,
-                .administration = administration_.get(),
+                .administration = &administration_,
                 .delivery = &delivery_,
                 .watch = &watch_,
                 .metrics = &metrics_,
@@ -126,8 +124,13 @@ class Front {
                 .prompt_logging = config.prompt_logging,
                 .version = PHITAP_VERSION,
                 .started_at = clock.Now()}) {}
-  // What administrators have asked for may last longer than their calls.
-  ~Front() { administration_.reset(); }
+  // What was posted for a call may last longer than the call, and uses parts_.
+  ~Front() {
+    if (rpc_ != nullptr) rpc_->Stop(absl::ZeroDuration());
+    administration_.Finish();
+    planning_.Finish();
+    delivery_.Finish();
+  }
 
   absl::Status Listen();
   // Once it listens: loads the configured models, then health checks say
@@ -144,7 +147,7 @@ class Front {
   const Authenticator authenticator_;
   QuotaBook quotas_;
   WorkerPool planning_{{.thread_count = 2}};
-  std::unique_ptr<WorkerPool> administration_;
+  WorkerPool administration_{{.thread_count = 8, .max_waiting = 64}};
   WorkerPool delivery_{{.thread_count = 2}};
   StreamWatch watch_;
   ServiceMetrics metrics_;

@@ -19,7 +19,8 @@ Exits with 1 if a test or a step failed. Each runner's own report is left in bui
   (no option)  all of the below
   --quick      the unit tests and the include table, release build
   --release    the release build: unit, integration, golden, both clients, the protocol against the last release
-  --sanitize   the unit and integration tests under the address and undefined-behaviour sanitizers, and some seconds of each fuzz target
+  --sanitize   the unit and integration tests under the address and undefined-behaviour sanitizers, many threads at once under the
+               thread sanitizer, and some seconds of each fuzz target
   --help       this text
 
 examples:
@@ -67,6 +68,7 @@ test_release() {
 
 test_sanitized() {
   build asan unit_tests integration_tests && run_ctest asan 'unit|integration'
+  build tsan load_tests && run_ctest tsan load
   build fuzz fuzz_targets && run_pytest fuzz tests/fuzz
 }
 

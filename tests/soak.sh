@@ -7,7 +7,7 @@ source deploy/progress.sh
 
 PYTHON=$PWD/build/deps/venv/bin/python
 RESULTS=$PWD/build/soak
-PARTS=(fuzz chaos deploy)
+PARTS=(fuzz chaos threads deploy)
 
 usage() {
   cat <<'USAGE'
@@ -15,17 +15,18 @@ usage: tests/soak.sh [--minutes N] [--parts A,B] [--seed N]
 
 Installs and builds what is missing, then:
 
-  fuzz   every fuzz target of tests/fuzz, under the address and undefined-behaviour sanitizers; what it finds interesting is kept in
-         build/fuzz/corpus and tried first the next time
-  chaos  tests/chaos: servers whose clients are killed, cut off, slow or talk nonsense, whose files vanish, whose disk is full, whose
-         clock is set, that run out of open files, are frozen and stopped under load; every request is accounted for
-  deploy tests/deploy; the image of docker/Dockerfile built and run in a bare root, and systemd booted in one with the unit (as root)
+  fuzz     every fuzz target of tests/fuzz, under the address and undefined-behaviour sanitizers; what it finds interesting is kept in
+           build/fuzz/corpus and tried first the next time
+  chaos    tests/chaos: servers whose clients are killed, cut off, slow or talk nonsense, whose files vanish, whose disk is full, whose
+           clock is set, that run out of open files, are frozen and stopped under load; every request is accounted for
+  threads  what threads share, under the thread sanitizer, again and again, each time with other seeds
+  deploy   tests/deploy; the image of docker/Dockerfile built and run in a bare root, and systemd booted in one with the unit (as root)
 
 Prints what each has found, and leaves figures as JSON in build/soak. Ends with status 1 where anything broke.
 
-  --minutes N    of fuzz and of chaos; default 30
+  --minutes N    of fuzz, of chaos and of threads; default 30
   --parts A,B    some of them; default all
-  --seed N       of the chaos; default 1
+  --seed N       of the chaos and of threads' first round; default 1
   --help         this text
 
 examples:
@@ -89,6 +90,18 @@ soak_fuzz() {
 soak_chaos() {
   build release phitapd phitap || return
   "$PYTHON" tests/chaos/chaos.py --minutes "$1" --seed "$2" --json "$RESULTS/chaos.json"
+}
+
+soak_threads() {
+  local end=$((SECONDS + $1 * 60)) seed=$2 rounds=0
+  build tsan threads_tests || return
+  while [ $rounds -eq 0 ] || [ $SECONDS -lt $end ]; do
+    echo "round $((++rounds)), seed $seed"
+    GTEST_RANDOM_SEED=$seed ctest --test-dir build/tsan --label-regex '^threads$' --parallel 2 --no-tests=error --output-on-failure \
+      >build/tsan/soak.log 2>&1 </dev/null || { cat build/tsan/soak.log; return 1; }
+    seed=$(((seed + 1) % 100000))
+  done
+  echo "{\"rounds\": $rounds, \"first_seed\": $2}" >"$RESULTS/threads.json"
 }
 
 soak_deploy() {

@@ -28,10 +28,9 @@ absl::Status StreamWatch::Add(std::weak_ptr<WatchedStream> stream,
 }
 
 void StreamWatch::Remove(const void* key) {
-  {
-    std::lock_guard lock(mutex_);
-    streams_.erase(key);
-  }
+  std::lock_guard lock(mutex_);
+  streams_.erase(key);
+  // With the lock: whoever awaits none may destroy the watch right after.
   changed_.notify_all();
 }
 

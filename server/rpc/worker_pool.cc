@@ -14,13 +14,16 @@ WorkerPool::WorkerPool(WorkerPoolOptions options)
   }
 }
 
-WorkerPool::~WorkerPool() {
+WorkerPool::~WorkerPool() { Finish(); }
+
+void WorkerPool::Finish() {
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;
   }
   changed_.notify_all();
   for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
 }
 
 void WorkerPool::Post(std::function<void()> task) {

@@ -25,13 +25,16 @@ struct WorkerPoolOptions {
 class WorkerPool {
  public:
   explicit WorkerPool(WorkerPoolOptions options);
-  // Blocks until every posted task has run.
+  // Finishes.
   ~WorkerPool();
 
   // For work whose amount is bounded elsewhere.
   void Post(std::function<void()> task);
   // UNAVAILABLE, with how many wait and the bound, if too many do.
   absl::Status TryPost(std::function<void()> task);
+  // Blocks until every posted task has run; those that are posted afterwards
+  // never do. By one thread.
+  void Finish();
 
  private:
   void Work();

@@ -61,6 +61,8 @@ struct PuppetServerOptions {
   std::string model_folder;
   // Asked when a further puppet is loaded; null: at once.
   std::function<absl::Status(LoadSteps&)> load;
+  // Of each model; null makes puppets of stage().
+  std::function<std::unique_ptr<Executor>()> make_executor;
   // Of the tensors that are kept.
   int64_t max_tensor_bytes = 1 << 20;
   // Of callers that do not say who they are.
@@ -74,7 +76,8 @@ struct PuppetServerOptions {
 class PuppetServer {
  public:
   explicit PuppetServer(PuppetServerOptions options = {})
-      : tensors_(*NamedTensors::Open(
+      : make_executor_(options.make_executor),
+        tensors_(*NamedTensors::Open(
             {.max_bytes = options.max_tensor_bytes, .clock = &clock_})),
         identities_(OpenIdentities(options.tokens_path)),
         authenticator_({.roles = options.anonymous_roles}, identities_.get()),
@@ -105,7 +108,7 @@ class PuppetServer {
                                 .authenticator = &authenticator_,
                                 .quotas = &quotas_,
                                 .planning = &planning_,
-                                .administration = administration_.get(),
+                                .administration = &administration_,
                                 .delivery = &delivery_,
                                 .watch = &watch_,
                                 .metrics = &service_metrics_,
@@ -129,13 +132,17 @@ class PuppetServer {
   }
   ~PuppetServer() {
     stage_.RunFreely();
-    // What it does may last longer than its calls.
-    administration_.reset();
+    // What was posted for a call may last longer than the call.
+    rpc_->Stop(absl::ZeroDuration());
+    administration_.Finish();
+    planning_.Finish();
+    delivery_.Finish();
   }
 
   ManualClock& clock() { return clock_; }
   WaveStage& stage() { return stage_; }
   Scheduler& scheduler() { return *scheduler_; }
+  const NamedTensors& all_tensors() const { return *tensors_; }
   // Those of callers that do not say who they are.
   OwnedTensors tensors() { return tensors_->Of({}); }
   const Metrics& metrics() const { return metrics_; }
@@ -165,7 +172,9 @@ class PuppetServer {
     if (!status.ok()) return status;
     LoadedCheckpoint loaded = {
         .model = PuppetModel(),
-        .executor = std::make_unique<PuppetExecutor>(&stage_)};
+        .executor = make_executor_ == nullptr
+                        ? std::make_unique<PuppetExecutor>(&stage_)
+                        : make_executor_()};
     loaded.model.name = source.name;
     return loaded;
   }
@@ -176,6 +185,7 @@ class PuppetServer {
   WaveStage stage_;
   std::atomic<int> asked_to_stop_ = 0;
   std::function<absl::Status(LoadSteps&)> load_;
+  std::function<std::unique_ptr<Executor>()> make_executor_;
   ServedModels models_{&clock_};
   std::unique_ptr<NamedTensors> tensors_;
   std::unique_ptr<Scheduler> scheduler_;
@@ -184,8 +194,7 @@ class PuppetServer {
   Authenticator authenticator_;
   QuotaBook quotas_{&clock_};
   WorkerPool planning_;
-  std::unique_ptr<WorkerPool> administration_ =
-      std::make_unique<WorkerPool>(WorkerPoolOptions{});
+  WorkerPool administration_{{}};
   WorkerPool delivery_{{}};
   StreamWatch watch_{{.clock = &clock_, .period = absl::InfiniteDuration()}};
   std::unique_ptr<ActivationService> service_;

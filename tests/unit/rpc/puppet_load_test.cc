@@ -1,186 +1,118 @@
-// Many clients at once over waves that run freely: every call ends, with the
-// right bytes or with a reason, and nothing is held afterwards. Links no
-// libtorch, so that it can be built with the preset `tsan`.
-#include <grpcpp/client_context.h>
+// Many clients at once over an engine that computes nothing: every call ends,
+// with the right bytes or with a reason, and nothing is held afterwards. Links
+// no libtorch, so that it can be built with the preset `tsan`.
 #include <gtest/gtest.h>
-#include <xxhash.h>
 
 #include <atomic>
 #include <memory>
-#include <random>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "server/observe/log.h"
+#include "tests/support/busy_executor.h"
+#include "tests/support/load_seed.h"
+#include "tests/support/meanwhile.h"
 #include "tests/support/puppet_server.h"
-#include "tests/support/trace_answer.h"
+#include "tests/unit/rpc/load_client.h"
 
 namespace phitap {
 namespace {
 
-constexpr int kClients = 8;
-constexpr int kCallsOfClient = 40;
+constexpr int kClients = 5;
+constexpr int kCallsOfClient = 30;
 
-v1::TraceRequest LayerOutputs(int runs, int tokens) {
-  v1::TraceRequest request;
-  for (int run = 0; run < runs; ++run) {
-    v1::TokenIds& ids = *request.add_runs()->mutable_prompt()->mutable_tokens();
-    for (int i = 0; i < tokens; ++i) ids.add_ids(1 + i % 7);
-  }
-  request.add_captures()->set_hook_points("layers.*.layer_output");
-  return request;
-}
-
-// One of those that share the server. Thread-compatible.
-class LoadClient {
- public:
-  LoadClient(PuppetServer& server, unsigned seed)
-      : stub_(v1::ActivationService::NewStub(grpc::CreateChannel(
-            server.rpc().address(), grpc::InsecureChannelCredentials()))),
-        random_(seed),
-        name_(absl::StrCat("client", seed)) {}
-
-  void CallAround() {
-    for (int i = 0; i < kCallsOfClient; ++i) {
-      switch (random_() % 5) {
-        case 0:
-          GiveUp();
-          break;
-        case 1:
-          Keep();
-          break;
-        case 2:
-          LookAround();
-          break;
-        default:
-          ExpectAnswer();
-      }
+class PuppetLoad : public ::testing::Test {
+ protected:
+  PuppetLoad() {
+    SetLogLevel(LogLevel::kError);
+    server_.emplace(
+        PuppetServerOptions{.schedule = {.max_wave_tokens = 512,
+                                         .queue = {.max_requests = 6},
+                                         .memory = {.max_root_bytes = 2000}},
+                            .make_executor = [this] {
+                              return std::make_unique<BusyExecutor>(&counts_);
+                            }});
+    for (int i = 0; i < kClients; ++i) {
+      clients_.push_back(std::make_unique<LoadClient>(
+          LoadClientOptions{.address = server_->rpc().address(),
+                            .name = absl::StrCat("client", i),
+                            .seed = LoadSeed(i)}));
     }
   }
-
-  int answered() const { return answered_; }
-
- private:
-  // Whole and right, or refused because the server has its hands full.
-  void ExpectAnswer() {
-    const TraceAnswer answer =
-        Trace(*stub_, LayerOutputs(1 + random_() % 3, 1 + random_() % 90));
-    if (!answer.status.ok()) {
-      EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::UNAVAILABLE)
-          << answer.status.error_message();
-      return;
-    }
-    ++answered_;
-    ASSERT_TRUE(answer.summary.has_value());
-    for (const auto& [tensor, bytes] : answer.bytes) {
-      EXPECT_EQ(bytes, std::string(bytes.size(), static_cast<char>(tensor)));
-    }
+  ~PuppetLoad() override {
+    server_.reset();
+    SetLogLevel(LogLevel::kInfo);
   }
 
-  // Reads some messages, then cancels, expires or lets go.
-  void GiveUp() {
-    grpc::ClientContext context;
-    if (random_() % 3 == 0) {
-      context.set_deadline(std::chrono::system_clock::now() +
-                           std::chrono::microseconds(random_() % 3000));
+  // Each on a thread, until `call` of each has returned.
+  template <typename Call>
+  void CallTogether(Call call) {
+    std::vector<std::thread> threads;
+    for (const auto& client : clients_) {
+      threads.emplace_back([&call, client = client.get()] { call(*client); });
     }
-    const auto reader = stub_->Trace(&context, LayerOutputs(2, 400));
-    v1::TraceResponse response;
-    for (int left = static_cast<int>(random_() % 6);
-         left > 0 && reader->Read(&response); --left) {
-    }
-    if (random_() % 2 == 0) context.TryCancel();
-    while (reader->Read(&response)) {
-    }
-    reader->Finish();
+    for (std::thread& thread : threads) thread.join();
   }
 
-  void Keep() {
-    grpc::ClientContext context;
-    v1::PutTensorResponse response;
-    const auto writer = stub_->PutTensor(&context, &response);
-    const std::string bytes(4096, 'k');
-    v1::PutTensorRequest header, chunk;
-    header.mutable_header()->set_name(name_);
-    header.mutable_header()->set_dtype(v1::DATA_TYPE_F32);
-    header.mutable_header()->add_shape(1024);
-    chunk.mutable_chunk()->set_data(bytes);
-    chunk.mutable_chunk()->set_xxh3(XXH3_64bits(bytes.data(), bytes.size()));
-    const bool sent = writer->Write(header) && writer->Write(chunk);
-    if (random_() % 4 == 0) context.TryCancel();
-    writer->WritesDone();
-    const grpc::Status status = writer->Finish();
-    EXPECT_TRUE(!status.ok() || sent);
+  void ExpectNothingLeft() {
+    server_->watch().AwaitNone();
+    server_->scheduler().Drain();
+    EXPECT_EQ(server_->scheduler().queued_requests(), 0);
+    EXPECT_EQ(server_->scheduler().undelivered_bytes(), 0);
+    EXPECT_TRUE(server_->scheduler().activity().callers.empty());
+    EXPECT_EQ(server_->scheduler().requests_of("tiny"), 0);
+    EXPECT_EQ(counts_.memories, 0);
+    EXPECT_EQ(counts_.waves, 0);
+    EXPECT_EQ(counts_.lost_roots, 0);
   }
 
-  void LookAround() {
-    grpc::ClientContext listing, deleting, planning;
-    v1::ListTensorsResponse tensors;
-    EXPECT_TRUE(stub_->ListTensors(&listing, {}, &tensors).ok());
-    v1::DeleteTensorRequest request;
-    request.set_name(name_);
-    v1::DeleteTensorResponse deleted;
-    stub_->DeleteTensor(&deleting, request, &deleted);
-    v1::PlanTraceRequest asked;
-    *asked.mutable_trace() = LayerOutputs(2, 20);
-    v1::PlanTraceResponse plan;
-    EXPECT_TRUE(stub_->PlanTrace(&planning, asked, &plan).ok());
-  }
-
-  const std::unique_ptr<v1::ActivationService::Stub> stub_;
-  std::mt19937 random_;
-  const std::string name_;
-  int answered_ = 0;
+  // The compute thread's, until it has been drained.
+  BusyCounts counts_;
+  std::optional<PuppetServer> server_;
+  std::vector<std::unique_ptr<LoadClient>> clients_;
 };
 
-TEST(PuppetLoad, EndsEveryCallAndHoldsNothing) {
-  PuppetServer server;
-  server.stage().RunFreely();
-  std::vector<std::unique_ptr<LoadClient>> clients;
-  std::vector<std::thread> threads;
-  for (int i = 0; i < kClients; ++i) {
-    clients.push_back(std::make_unique<LoadClient>(server, i));
-    threads.emplace_back(
-        [client = clients.back().get()] { client->CallAround(); });
-  }
-  std::atomic<bool> done = false;
-  std::thread watch([&] {
-    while (!done) {
-      server.clock().Advance(absl::Microseconds(100));
-      server.watch().CheckAll();
-    }
-  });
-  for (std::thread& thread : threads) thread.join();
-  done = true;
-  watch.join();
-  for (const auto& client : clients) EXPECT_GT(client->answered(), 0);
-  server.watch().AwaitNone();
-  EXPECT_EQ(server.scheduler().undelivered_bytes(), 0);
-}
-
-TEST(PuppetLoad, AnswersOrRefusesWhatComesWhileItStops) {
-  PuppetServer server;
-  server.stage().RunFreely();
-  std::atomic<int> refused = 0;
-  std::vector<std::thread> threads;
-  for (int i = 0; i < kClients; ++i) {
-    threads.emplace_back([&] {
-      for (bool accepted = true; accepted;) {
-        const TraceAnswer answer = Trace(server.stub(), LayerOutputs(1, 50));
-        accepted = answer.status.ok();
-        EXPECT_EQ(accepted, answer.summary.has_value());
-        if (accepted) continue;
-        EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::UNAVAILABLE);
-        ++refused;
-      }
+TEST_F(PuppetLoad, EndsEveryCallAndHoldsNothing) {
+  {
+    const Meanwhile time([&] {
+      server_->clock().Advance(absl::Microseconds(100));
+      server_->watch().CheckAll();
+    });
+    CallTogether([](LoadClient& client) {
+      for (int i = 0; i < kCallsOfClient; ++i) client.CallOnce();
     });
   }
-  server.rpc().TellNotServing();
-  server.scheduler().StopAccepting();
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(refused, kClients);
-  server.watch().AwaitNone();
+  for (const auto& client : clients_) EXPECT_GT(client->counts().answered, 0);
+  for (int i = 0; i < kClients; ++i) {
+    server_->tensors().Delete(absl::StrCat("client", i), "").IgnoreError();
+  }
+  server_->watch().AwaitNone();
+  EXPECT_EQ(server_->all_tensors().used_bytes(), 0);
+  ExpectNothingLeft();
+  EXPECT_GT(counts_.rows_from_roots, 0);
+}
+
+TEST_F(PuppetLoad, AnswersOrRefusesWhatComesWhileItStops) {
+  std::atomic<int> answered = 0;
+  std::thread stop([&] {
+    while (answered < 3 * kClients) std::this_thread::yield();
+    server_->rpc().TellNotServing();
+    server_->keeper().Stop();
+    server_->scheduler().StopAccepting();
+    server_->watch().Close();
+    server_->watch().AwaitNone();
+  });
+  CallTogether([&](LoadClient& client) {
+    // Refused, too, where the queue is full.
+    while (client.TraceOnce().ok() || !server_->scheduler().stopping()) {
+      answered += 1;
+    }
+  });
+  stop.join();
+  ExpectNothingLeft();
 }
 
 }  // namespace
