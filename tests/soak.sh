@@ -19,7 +19,7 @@ Installs and builds what is missing, then:
            build/fuzz/corpus and tried first the next time
   chaos    tests/chaos: servers whose clients are killed, cut off, slow or talk nonsense, whose files vanish, whose disk is full, whose
            clock is set, that run out of open files, are frozen and stopped under load; every request is accounted for
-  threads  what threads share, under the thread sanitizer, again and again, each time with other seeds
+  threads  many threads at once under the thread sanitizer, again and again, each time with other seeds
   deploy   tests/deploy; the image of docker/Dockerfile built and run in a bare root, and systemd booted in one with the unit (as root)
 
 Prints what each has found, and leaves figures as JSON in build/soak. Ends with status 1 where anything broke.
@@ -94,10 +94,10 @@ soak_chaos() {
 
 soak_threads() {
   local end=$((SECONDS + $1 * 60)) seed=$2 rounds=0
-  build tsan threads_tests || return
+  build tsan load_tests || return
   while [ $rounds -eq 0 ] || [ $SECONDS -lt $end ]; do
     echo "round $((++rounds)), seed $seed"
-    GTEST_RANDOM_SEED=$seed ctest --test-dir build/tsan --label-regex '^threads$' --parallel 2 --no-tests=error --output-on-failure \
+    GTEST_RANDOM_SEED=$seed ctest --test-dir build/tsan --label-regex '^load$' --parallel 2 --no-tests=error --output-on-failure \
       >build/tsan/soak.log 2>&1 </dev/null || { cat build/tsan/soak.log; return 1; }
     seed=$(((seed + 1) % 100000))
   done
