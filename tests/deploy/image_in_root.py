@@ -9,6 +9,7 @@ until it is healthy, and SIGTERM must end it with 0. As root. The whole takes mi
 
 import argparse
 import dataclasses
+import hashlib
 import json
 import os
 import pathlib
@@ -24,9 +25,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCKERFILE = ROOT / "docker" / "Dockerfile"
 EXAMPLES = """examples:
   tests/deploy/image_in_root.py                              # all of it
+  tests/deploy/image_in_root.py --build-arg CMAKE_BUILD_PARALLEL_LEVEL=1
   tests/deploy/image_in_root.py --prebuilt build/prefix      # only the image's own stages, with programs from `cmake --install`"""
 #: What says nothing about files or processes.
-SILENT = {"ARG", "LABEL", "EXPOSE", "VOLUME", "STOPSIGNAL", "CMD"}
+SILENT = {"LABEL", "EXPOSE", "VOLUME", "STOPSIGNAL", "CMD"}
 START_LIMIT_S = 120
 FLAGS = ["--model=demo=/models", "--listen=127.0.0.1:17777", "--state-dir=/var/lib/phitap", "--threads=2"]
 
@@ -43,7 +45,7 @@ class Stage:
 
     def command(self, command: list[str], mounts: str = "") -> list[str]:
         """That runs the command in the root, with mounts (a shell's line) that go away with it."""
-        env = [f"{key}={value}" for key, value in (self.env | {"HOME": "/root", "LC_ALL": "C.UTF-8"}).items()]
+        env = [f"{key}={value}" for key, value in (self.env | {"HOME": "/root", "LANG": "C.UTF-8"}).items()]
         inner = shlex.join(["exec", "chroot", f"--userspec={self.user}", str(self.root), "/usr/bin/env", "-i", "-C", self.workdir, *env, *command])
         script = f"set -e; cd /; mount -t proc proc {self.root}/proc; mount --rbind /dev {self.root}/dev; {mounts} {inner}"
         return ["unshare", "--mount", "--propagation=private", "bash", "-c", script]
@@ -53,6 +55,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--target", default="cpu", help="stage to run; default: cpu")
     parser.add_argument("--prebuilt", type=pathlib.Path, help="stands for /opt/phitap of the building stages, which are left out")
+    parser.add_argument("--build-arg", metavar="NAME=VALUE", action="append", default=[], help="of an ARG of the Dockerfile; repeatable")
     parser.add_argument("--work", type=pathlib.Path, default=ROOT / "build" / "image", help="where roots are made; default: build/image")
     options = parser.parse_args()
     if os.geteuid() != 0:
@@ -140,6 +143,9 @@ def carry_out(stage: Stage, name: str, rest: str, stages: dict[str, Stage], opti
     elif name == "ENV":
         for key, value in re.findall(r"(\w+)=(\S+)", rest):
             stage.env[key] = value
+    elif name == "ARG":
+        given = dict(argument.split("=", 1) for argument in options.build_arg)
+        stage.env.update({key: value for key, value in given.items() if key == rest.split("=")[0]})
     elif name == "WORKDIR":
         stage.workdir = rest
         (stage.root / rest.lstrip("/")).mkdir(parents=True, exist_ok=True)
@@ -189,10 +195,21 @@ def context(source: str) -> list[pathlib.Path]:
             if (ROOT / path).exists() and not any(path == name or path.startswith(f"{name}/") for name in ignored)]
 
 
+def fetch_a_model(stage: Stage, mounts: str) -> None:
+    """As the chart's init container does, with the image's own programs."""
+    digest = hashlib.sha256((ROOT / "deploy" / "demo-model" / "config.json").read_bytes()).hexdigest()
+    script = (f"cd /tmp && mkdir fetched && echo demo {digest} file:///models/config.json >list && "
+              "fetch-model list fetched && cmp fetched/demo/config.json /models/config.json")
+    done = subprocess.run(stage.command(["sh", "-c", script], mounts), capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"image_in_root.py: fetch-model: {done.stdout}{done.stderr}")
+
+
 def run_image(stage: Stage, work: pathlib.Path) -> None:
     root, log = stage.root, work / "phitapd.log"
     read_only = (f"mount --rbind {root} {root}; mount --bind {ROOT}/deploy/demo-model {root}/models; mount -t tmpfs -o mode=1777 tmp {root}/tmp; "
                  f"mount -t tmpfs -o mode=0700,uid=10001,gid=10001 state {root}/var/lib/phitap; mount -o remount,ro,bind {root}; ")
+    fetch_a_model(stage, read_only)
     refused = subprocess.run(stage.command(["touch", "/opt/phitap/file"], read_only), capture_output=True, text=True)
     if "Read-only file system" not in refused.stderr and "Permission denied" not in refused.stderr:
         sys.exit(f"image_in_root.py: the image's user can write to its root: {refused.stderr}")
