@@ -8,7 +8,6 @@ not to, or files, threads or memory did not come back. Needs build/release (or P
 # SPDX-License-Identifier: Apache-2.0
 
 import argparse
-import dataclasses
 import json
 import pathlib
 import sys
@@ -78,7 +77,7 @@ def main() -> None:
     total = summed(play(arguments.minutes, arguments.seed))
     print(table(total))
     if arguments.json:
-        arguments.json.write_text(json.dumps(dataclasses.asdict(total), indent=1) + "\n")
+        arguments.json.write_text(json.dumps(vars(total), indent=1) + "\n")
     sys.exit(bool(total.broken))
 
 
