@@ -61,6 +61,11 @@ function(phitap_test name)
   endforeach()
   if("threads" IN_LIST labels AND PHITAP_SANITIZE STREQUAL "thread")
     target_link_libraries(${name} PRIVATE phitap_tsan_sync)
+    # gcc 12's sanitizer does not start where addresses are drawn from more bits than it knows.
+    file(READ /proc/sys/vm/mmap_rnd_bits address_bits)
+    if(address_bits GREATER 28)
+      set_target_properties(${name} PROPERTIES CROSSCOMPILING_EMULATOR "setarch;--addr-no-randomize")
+    endif()
     set_tests_properties(${name} PROPERTIES ENVIRONMENT
       "TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/tsan.supp:halt_on_error=1:second_deadlock_stack=1:history_size=4")
   endif()
