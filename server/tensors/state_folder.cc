@@ -135,8 +135,9 @@ absl::Status StateFolder::Write(const NamedTensor& tensor) const {
   RETURN_IF_ERROR(WriteTensorFile(unfinished, tensor));
   const std::string path =
       absl::StrCat(folder, "/", TensorFileName(tensor.name));
+  // An error shows the folder alone: it goes into the log, a tensor's name not.
   if (rename(unfinished.c_str(), path.c_str()) != 0) {
-    return SystemError(path, errno);
+    return SystemError(folder, errno);
   }
   std::move(remover).Cancel();
   // The entry of a new folder is on the disk once those above it are.
@@ -153,7 +154,7 @@ absl::Status StateFolder::Remove(absl::string_view owner_name,
   const std::string path =
       absl::StrCat(folder, "/", TensorFileName(tensor_name));
   if (unlink(path.c_str()) == 0) return Sync(folder);
-  return errno == ENOENT ? absl::OkStatus() : SystemError(path, errno);
+  return errno == ENOENT ? absl::OkStatus() : SystemError(folder, errno);
 }
 
 std::string StateFolder::PathOf(absl::string_view file_name) const {

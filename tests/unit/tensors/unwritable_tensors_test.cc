@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
@@ -32,10 +33,13 @@ class UnwritableTensorsTest : public ::testing::Test {
   }
   void Open() {
     tensors_.reset();
-    absl::StatusOr<std::unique_ptr<NamedTensors>> opened = NamedTensors::Open(
-        {.state_dir = folder_.File("state"),
-         .clock = &clock_,
-         .on_file_error = [](const absl::Status& /*error*/) {}});
+    absl::StatusOr<std::unique_ptr<NamedTensors>> opened =
+        NamedTensors::Open({.state_dir = folder_.File("state"),
+                            .clock = &clock_,
+                            .on_file_error = [this](const absl::Status& error) {
+                              const std::lock_guard lock(mutex_);
+                              errors_.push_back(error);
+                            }});
     ASSERT_THAT(opened, IsOk());
     tensors_ = *std::move(opened);
   }
@@ -48,6 +52,8 @@ class UnwritableTensorsTest : public ::testing::Test {
 
   TempFolder folder_;
   ManualClock clock_;
+  std::mutex mutex_;  // Guards errors_.
+  std::vector<absl::Status> errors_;
   std::unique_ptr<NamedTensors> tensors_;
 };
 
@@ -57,6 +63,17 @@ TEST_F(UnwritableTensorsTest, AreWrittenOnceAnotherOneCouldBe) {
   ASSERT_THAT(tensors_->Of({}).Put("b", Floats(1), ""), IsOk());
   while (!IsPersistent("a")) std::this_thread::yield();
   EXPECT_TRUE(std::filesystem::is_regular_file(file_of_a()));
+}
+
+TEST_F(UnwritableTensorsTest, AreToldOfWithoutTheirNames) {
+  const std::lock_guard lock(mutex_);
+  ASSERT_FALSE(errors_.empty());
+  for (const absl::Status& error : errors_) {
+    EXPECT_THAT(error.message(),
+                testing::AllOf(testing::HasSubstr("directory"),
+                               testing::Not(testing::HasSubstr("safetensors"))))
+        << error;
+  }
 }
 
 TEST_F(UnwritableTensorsTest, AreWrittenAsTheStoreCloses) {
