@@ -16,10 +16,11 @@ void TrimHeap() { malloc_trim(/*pad=*/0); }
 HeapTrim::HeapTrim(absl::Time now, std::function<void()> trim)
     : trim_(trim == nullptr ? TrimHeap : std::move(trim)), last_(now) {}
 
-void HeapTrim::TrimIfDue(absl::Time now) {
-  if (now - last_ < kPause) return;
+bool HeapTrim::TrimIfDue(absl::Time now) {
+  if (now - last_ < kPause) return false;
   last_ = now;
   trim_();
+  return true;
 }
 
 }  // namespace phitap

@@ -20,8 +20,8 @@ class HeapTrim {
   // `trim` does it; null is the C library's.
   explicit HeapTrim(absl::Time now, std::function<void()> trim = nullptr);
 
-  // Trims if the last time is long enough ago.
-  void TrimIfDue(absl::Time now);
+  // Trims if the last time is long enough ago, and says whether it did.
+  bool TrimIfDue(absl::Time now);
 
  private:
   const std::function<void()> trim_;

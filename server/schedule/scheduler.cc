@@ -240,7 +240,9 @@ void Scheduler::Serve() {
   while (!waves.empty() || AwaitWork()) {
     errands_.RunAll();
     MakeStep(waves, start);
-    heap_trim.TrimIfDue(options_.clock->Now());
+    // While nothing is computed nothing grows older: a caller that comes back
+    // after a pause finds what it left.
+    if (heap_trim.TrimIfDue(options_.clock->Now())) rows_->GrowOlder();
     ForgetRoots();
     root_bytes_ = rows_->root_bytes();
   }

@@ -48,6 +48,7 @@ std::vector<const KeptRoot*> RootTable::Find(const SharingKey& key) const {
 void RootTable::Use(RootId root) {
   const auto position = Position(root);
   ++(*position)->user_count;
+  (*position)->age = 0;
   std::rotate(position, position + 1, roots_.end());
 }
 
@@ -78,6 +79,7 @@ RootId RootTable::Reserve(const SharingKey& key, const ComparedRow& row,
       std::find_if(roots_.begin(), roots_.end(),
                    [&](const auto& other) { return Contains(*other, *root); });
   if (known != roots_.end()) {
+    (*known)->age = 0;
     std::rotate(known, known + 1, roots_.end());
     return kNoRoot;
   }
@@ -101,6 +103,14 @@ void RootTable::Settle(RootId root, Fate fate) {
     const KeptRoot& other = *roots_[i];
     if (&other == &kept || other.pending || other.user_count > 0) continue;
     if (Contains(kept, other)) Forget(roots_.begin() + i);
+  }
+}
+
+void RootTable::GrowOlder() {
+  for (size_t i = roots_.size(); i-- > 0;) {
+    KeptRoot& root = *roots_[i];
+    if (root.pending || root.user_count > 0) continue;
+    if (++root.age > kMostAge) Forget(roots_.begin() + i);
   }
 }
 

@@ -50,6 +50,8 @@ struct KeptRoot {
   int64_t size_bytes = 0;
   // Waves under way that go on from it.
   int user_count = 0;
+  // How often the table has grown older since it was used.
+  int age = 0;
   // Whether the wave that makes it is still under way.
   bool pending = true;
 
@@ -66,6 +68,10 @@ struct KeptRoot {
 // Thread-compatible.
 class RootTable {
  public:
+  // A root goes as the table grows older for the time after these without it
+  // having been used.
+  static constexpr int kMostAge = 9;
+
   RootTable(int64_t max_bytes, RootBytesOf bytes_of);
 
   // Those that a row may go on from, the last used one first. Valid until the
@@ -85,6 +91,10 @@ class RootTable {
   // What became of a reserved root. A kept one takes the place of those that
   // have nothing more than it.
   void Settle(RootId root, Fate fate);
+
+  // Time has passed: forgets what nobody has used for long, such as what
+  // callers leave that are gone.
+  void GrowOlder();
 
   // Those of an executor that goes, which no wave uses any more.
   void ForgetAll(const std::string& executor);

@@ -94,6 +94,8 @@ void RowPlanner::Ended(absl::Span<const WaveRow> rows,
   }
 }
 
+void RowPlanner::GrowOlder() { roots_->GrowOlder(); }
+
 void RowPlanner::ForgetAll(const std::string& executor) {
   roots_->ForgetAll(executor);
 }

@@ -56,6 +56,10 @@ class RowPlanner {
   // were planned do not exist.
   void Ended(absl::Span<const WaveRow> rows, absl::Span<const RootId> kept);
 
+  // Now and then: what nobody has used for long is used no more. See
+  // RootTable::GrowOlder.
+  void GrowOlder();
+
   // An executor goes, with all that it keeps; no wave of it is under way.
   void ForgetAll(const std::string& executor);
 

@@ -15,9 +15,10 @@ TEST(HeapTrim, TrimsOnceInAWhile) {
   const absl::Time start = absl::FromUnixSeconds(1000);
   int count = 0;
   HeapTrim trim(start, [&] { ++count; });
-  trim.TrimIfDue(start + HeapTrim::kPause - absl::Milliseconds(1));
+  EXPECT_FALSE(
+      trim.TrimIfDue(start + HeapTrim::kPause - absl::Milliseconds(1)));
   EXPECT_EQ(count, 0);
-  trim.TrimIfDue(start + HeapTrim::kPause);
+  EXPECT_TRUE(trim.TrimIfDue(start + HeapTrim::kPause));
   EXPECT_EQ(count, 1);
   trim.TrimIfDue(start + 1.9 * HeapTrim::kPause);
   EXPECT_EQ(count, 1);

@@ -169,6 +169,29 @@ TEST_F(RootTableTest, WhatWasUsedLongestAgoGivesWay) {
   EXPECT_EQ(Run({prompt(3000)}).rows[0].parent_root, third);
 }
 
+TEST_F(RootTableTest, WhatNobodyHasUsedForLongGoes) {
+  const WavePlan old = Run({EditedAt(63, 1)});
+  const WavePlan used = Run({RunOf(Tokens(64, 1000))});
+  for (int i = 0; i < RootTable::kMostAge; ++i) planner_.GrowOlder();
+  EXPECT_THAT(Forgotten(), IsEmpty());
+  Run({RunOf(Tokens(64, 1000))});
+  planner_.GrowOlder();
+  EXPECT_THAT(Forgotten(), ElementsAre(old.rows[0].keep_as));
+  EXPECT_EQ(planner_.root_bytes(), kRootBytes);
+  for (int i = 0; i < RootTable::kMostAge; ++i) planner_.GrowOlder();
+  EXPECT_THAT(Forgotten(), ElementsAre(used.rows[0].keep_as));
+  EXPECT_EQ(planner_.root_bytes(), 0);
+}
+
+TEST_F(RootTableTest, WhatAWaveUnderWayUsesGrowsNoOlder) {
+  Run({EditedAt(63, 1)});
+  const WavePlan under_way = Plan({EditedAt(63, 2)});
+  for (int i = 0; i < 2 * RootTable::kMostAge; ++i) planner_.GrowOlder();
+  EXPECT_THAT(Forgotten(), IsEmpty());
+  planner_.Ended(under_way.rows, {});
+  EXPECT_THAT(RowsOf(Run({EditedAt(63, 3)})), ElementsAre("5-8 x 63-64: 0"));
+}
+
 TEST_F(RootTableTest, WhatAWaveUnderWayUsesDoesNotGiveWay) {
   const auto prompt = [](int32_t first) { return RunOf(Tokens(64, first)); };
   Run({prompt(1000), prompt(2000)});
