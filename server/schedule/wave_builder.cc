@@ -12,20 +12,6 @@ bool GoesAlone(const AcceptedTrace& trace, PassPhase phase) {
          phase == PassPhase::kGradient;
 }
 
-// Token-layers: 64 tokens through 32 layers. Requests that ask for no more go
-// together, since a layer of few tokens takes as long as one of a few more.
-constexpr int64_t kSmallRequest = int64_t{64} * 32;
-// Requests of which one asks for more than so many times the other do not.
-constexpr int64_t kMuchLarger = 4;
-
-// What waits for a wave waits for all that is in it: in one with a large
-// request a small one would be answered as late as that. In waves of their own,
-// for which the large one is set aside, it waits for a layer of it.
-bool AreOfLikeSize(const TracePlan& a, const TracePlan& b) {
-  const auto [smaller, larger] = std::minmax(a.token_layers, b.token_layers);
-  return larger <= kSmallRequest || larger / kMuchLarger <= smaller;
-}
-
 // Whether passes of both may be in one wave.
 bool MayShareWaves(const AcceptedTrace& one, const AcceptedTrace& other) {
   if (&one == &other) return true;
@@ -98,9 +84,7 @@ bool WaveBuilder::MayJoin(const AcceptedTrace& trace, PassPhase phase) const {
   const WaveEntry& leader = wave_.entries.front();
   return phase == leader.pass.phase && !GoesAlone(trace, phase) &&
          !GoesAlone(*leader.trace, phase) &&
-         MayShareWaves(*leader.trace, trace) &&
-         (phase == PassPhase::kToken ||
-          AreOfLikeSize(*leader.trace->plan, *trace.plan));
+         MayShareWaves(*leader.trace, trace);
 }
 
 bool WaveBuilder::Fits(const PassSize& size) const {

@@ -35,9 +35,8 @@ void InsertByPriority(std::shared_ptr<AcceptedTrace> trace,
                       CallersTraces& traces);
 
 // The pass that is taken first leads: it decides of which model, numerics,
-// attention and phase the others are, and of about which size their requests,
-// but for passes of one token. Passes in kTransformers and gradients go alone;
-// those of an `isolate` request only with its own. Thread-compatible.
+// attention and phase the others are. Passes in kTransformers and gradients go
+// alone; those of an `isolate` request only with its own. Thread-compatible.
 class WaveBuilder {
  public:
   explicit WaveBuilder(WaveLimits limits) : limits_(limits) {}

@@ -55,37 +55,6 @@ TEST_F(WaveSizesTest, CountsWhatAWaveWorksIn) {
   EXPECT_EQ(wave_.size.workspace_bytes, 15);
 }
 
-TEST_F(WaveSizesTest, LetsNoSmallRequestWaitForTheEndOfALargeOne) {
-  ASSERT_TRUE(Push("a", {.tokens_of_runs = {10}, .layer_count = 32}).ok());
-  ASSERT_TRUE(Push("b", {.tokens_of_runs = {300}, .layer_count = 32}).ok());
-  ASSERT_TRUE(Push("c", {.tokens_of_runs = {60}, .layer_count = 32}).ok());
-  ASSERT_TRUE(Push("d", {.tokens_of_runs = {900}, .layer_count = 32}).ok());
-  EXPECT_EQ(NextWave(10000), "a0 c0");
-  EXPECT_EQ(NextWave(10000), "b0 d0");
-}
-
-TEST_F(WaveSizesTest, MeasuresARequestByAllThatItAsksFor) {
-  ASSERT_TRUE(Push("a", {.tokens_of_runs = std::vector<int>(300, 10),
-                         .layer_count = 32})
-                  .ok());
-  ASSERT_TRUE(Push("b", {.tokens_of_runs = {10}, .layer_count = 32}).ok());
-  NextWave(10000);
-  EXPECT_EQ(wave_.entries.size(), 300u);
-  EXPECT_EQ(NextWave(10000), "b0");
-}
-
-TEST_F(WaveSizesTest, TakesTheTokensOfLargeAndSmallRequestsTogether) {
-  ASSERT_TRUE(Push("a", {.tokens_of_runs = {10}, .layer_count = 32}).ok());
-  ASSERT_TRUE(Push("b", {.tokens_of_runs = {900}, .layer_count = 32}).ok());
-  EXPECT_EQ(NextWave(10000), "a0");
-  const GatheredWave small = wave_;
-  EXPECT_EQ(NextWave(10000), "b0");
-  wave_.entries.push_back(small.entries[0]);
-  GenerateOn();
-  NextWave(10000);
-  EXPECT_EQ(wave_.entries.size(), 2u);
-}
-
 TEST_F(WaveSizesTest, CountsLessForATokenThanForItsPrompt) {
   ASSERT_TRUE(
       Push("a", {.tokens_of_runs = {4}, .group_workspace_bytes = 80}).ok());
