@@ -269,7 +269,7 @@ TEST_F(NamedTensorsTest, KeepsInMemoryWhatItCannotWriteAndSaysSo) {
   tensors_.reset();
   ASSERT_GE(file_errors_.size(), 1u);
   EXPECT_THAT(std::string(file_errors_[0].message()),
-              HasSubstr("a.safetensors"));
+              HasSubstr("Is a directory"));
 }
 
 TEST_F(NamedTensorsTest, ServesManyThreadsAtOnce) {
