@@ -32,7 +32,7 @@ UNDELIVERED = 256 * MIB
 MOST_GROWTH = UNDELIVERED
 FLAGS = ("--stall-timeout", f"{STALL_S}s", "--max-undelivered-bytes", str(UNDELIVERED), "--max-root-bytes", "16MiB", "--threads", "2")
 #: From the middle third of a long scene to its last, of what is usual there: what is most is what was under way just then.
-MOST_LATE_GROWTH = 1.15
+MOST_LATE_GROWTH = 1.1
 LONG_ROUNDS = 6
 
 
