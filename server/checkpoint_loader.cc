@@ -17,7 +17,6 @@
 namespace phitap {
 namespace {
 
-constexpr absl::string_view kWeightsStage = "weights";
 // Of the loading, done when the weights begin and when the row rule does.
 constexpr double kCheckpointShare = 0.3;
 constexpr double kWeightsShare = 0.9;
@@ -197,7 +196,7 @@ absl::StatusOr<LoadedCheckpoint> CheckpointLoader::Load(
   RETURN_IF_ERROR(stages.Begin("checkpoint", 0.1));
   ASSIGN_OR_RETURN(const std::shared_ptr<const Checkpoint> checkpoint,
                    OpenAdmitted(source.path, steps));
-  RETURN_IF_ERROR(stages.Begin(kWeightsStage, kCheckpointShare));
+  RETURN_IF_ERROR(stages.Begin("weights", kCheckpointShare));
   const LoadOptions options = {
       .dtype = ComputeType(config_, *checkpoint),
       .thread_count = config_.threads,

@@ -59,3 +59,17 @@ size_t MessageInput::CrossOver(Input first, Input second,
 }
 
 }  // namespace phitap
+
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* input, size_t size,
+                                          size_t max_size, unsigned seed) {
+  return phitap::Inputs().Mutate(input, size, max_size, seed);
+}
+
+extern "C" size_t LLVMFuzzerCustomCrossOver(const uint8_t* first,
+                                            size_t first_size,
+                                            const uint8_t* second,
+                                            size_t second_size, uint8_t* out,
+                                            size_t max_size, unsigned seed) {
+  return phitap::Inputs().CrossOver({first, first_size}, {second, second_size},
+                                    {out, max_size}, seed);
+}

@@ -30,8 +30,9 @@ class MessageInput {
   // where it is none; else the input as it is, whether or not that is one.
   std::string BytesOf(Input input) const;
 
-  // LLVMFuzzerCustomMutator and LLVMFuzzerCustomCrossOver: write another input
-  // of at most so many bytes to `out` and return its size. See MessageMutator.
+  // For LLVMFuzzerCustomMutator and LLVMFuzzerCustomCrossOver: write another
+  // input of at most so many bytes to `out` and return its size. See
+  // MessageMutator.
   size_t Mutate(uint8_t* out, size_t size, size_t max_size,
                 unsigned seed) const;
   size_t CrossOver(Input first, Input second, absl::Span<uint8_t> out,
@@ -41,6 +42,10 @@ class MessageInput {
   const google::protobuf::Message& type_;
   const std::vector<std::string> words_;
 };
+
+// Those of the target, which defines it; what libFuzzer calls to change them
+// stands beside this class.
+const MessageInput& Inputs();
 
 }  // namespace phitap
 

@@ -21,16 +21,17 @@
 #include "tests/fuzz/refusal.h"
 
 namespace phitap {
-namespace {
-
-// Prompts of a request that are tokenized once more.
-constexpr int kComparedPrompts = 2;
 
 const MessageInput& Inputs() {
   static const auto& inputs = *new MessageInput(
       v1::TraceRequest::default_instance(), DemoServer::Get().words());
   return inputs;
 }
+
+namespace {
+
+// Prompts of a request that are tokenized once more.
+constexpr int kComparedPrompts = 2;
 
 // The dry run says what the plan says.
 void ExpectDescribed(const v1::PlanTraceResponse& response,
@@ -115,18 +116,4 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* input, size_t size) {
   phitap::ExpectRefusal(request.status());
   if (request.ok()) phitap::Plan(*request);
   return 0;
-}
-
-extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* input, size_t size,
-                                          size_t max_size, unsigned seed) {
-  return phitap::Inputs().Mutate(input, size, max_size, seed);
-}
-
-extern "C" size_t LLVMFuzzerCustomCrossOver(const uint8_t* first,
-                                            size_t first_size,
-                                            const uint8_t* second,
-                                            size_t second_size, uint8_t* out,
-                                            size_t max_size, unsigned seed) {
-  return phitap::Inputs().CrossOver({first, first_size}, {second, second_size},
-                                    {out, max_size}, seed);
 }

@@ -16,18 +16,19 @@
 #include "tests/support/manual_clock.h"
 
 namespace phitap {
-namespace {
-
-constexpr int64_t kMostUploading = 3 << 20;
-constexpr int64_t kMostKept = 4 << 20;
-constexpr int64_t kMostOfCaller = (5 << 20) / 2;
-constexpr char kOwner[] = "somebody";
 
 const MessageInput& Inputs() {
   static const auto& inputs = *new MessageInput(
       fuzz::Uploads::default_instance(), {"a", "b", "sae/W", ".", "/", "ä"});
   return inputs;
 }
+
+namespace {
+
+constexpr int64_t kMostUploading = 3 << 20;
+constexpr int64_t kMostKept = 4 << 20;
+constexpr int64_t kMostOfCaller = (5 << 20) / 2;
+constexpr char kOwner[] = "somebody";
 
 absl::Span<const std::byte> Bytes(absl::string_view text) {
   return absl::MakeConstSpan(reinterpret_cast<const std::byte*>(text.data()),
@@ -146,18 +147,4 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* input, size_t size) {
   phitap::Uploading uploading;
   for (const auto& upload : uploads.uploads()) uploading.Send(upload);
   return 0;
-}
-
-extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* input, size_t size,
-                                          size_t max_size, unsigned seed) {
-  return phitap::Inputs().Mutate(input, size, max_size, seed);
-}
-
-extern "C" size_t LLVMFuzzerCustomCrossOver(const uint8_t* first,
-                                            size_t first_size,
-                                            const uint8_t* second,
-                                            size_t second_size, uint8_t* out,
-                                            size_t max_size, unsigned seed) {
-  return phitap::Inputs().CrossOver({first, first_size}, {second, second_size},
-                                    {out, max_size}, seed);
 }

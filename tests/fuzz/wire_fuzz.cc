@@ -19,13 +19,14 @@
 #include "tests/fuzz/message_input.h"
 
 namespace phitap {
-namespace {
 
 const MessageInput& Inputs() {
   static const auto& inputs =
       *new MessageInput(v1::TraceResponse::default_instance(), {"run", "ä"});
   return inputs;
 }
+
+namespace {
 
 // Cut into slices, as sockets deliver.
 grpc::ByteBuffer InSlices(const std::string& bytes, size_t size) {
@@ -165,18 +166,4 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* input, size_t size) {
   for (size_t i = 1; i < kRepeats; ++i) data += once;
   phitap::ExpectWritten(message);
   return 0;
-}
-
-extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* input, size_t size,
-                                          size_t max_size, unsigned seed) {
-  return phitap::Inputs().Mutate(input, size, max_size, seed);
-}
-
-extern "C" size_t LLVMFuzzerCustomCrossOver(const uint8_t* first,
-                                            size_t first_size,
-                                            const uint8_t* second,
-                                            size_t second_size, uint8_t* out,
-                                            size_t max_size, unsigned seed) {
-  return phitap::Inputs().CrossOver({first, first_size}, {second, second_size},
-                                    {out, max_size}, seed);
 }

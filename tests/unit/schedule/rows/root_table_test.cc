@@ -183,6 +183,20 @@ TEST_F(RootTableTest, WhatNobodyHasUsedForLongGoes) {
   EXPECT_EQ(planner_.root_bytes(), 0);
 }
 
+TEST_F(RootTableTest, WhatIsFoundAgainIsYoungAgain) {
+  RootTable roots(kRootBytes, Options(0).root_bytes);
+  const std::vector<int32_t> ids = Tokens(64);
+  const std::vector<int64_t> positions(64);
+  const ComparedRow row = {.sequence = {.ids = ids, .position_ids = positions}};
+  const Reach reach = {.layer_count = kLayers};
+  const RootId kept = roots.Reserve({}, row, reach);
+  roots.Settle(kept, RootTable::Fate::kKept);
+  for (int i = 0; i < RootTable::kMostAge; ++i) roots.GrowOlder();
+  EXPECT_EQ(roots.Reserve({}, row, reach), kNoRoot);
+  roots.GrowOlder();
+  EXPECT_THAT(roots.TakeForgotten(), IsEmpty());
+}
+
 TEST_F(RootTableTest, WhatAWaveUnderWayUsesGrowsNoOlder) {
   Run({EditedAt(63, 1)});
   const WavePlan under_way = Plan({EditedAt(63, 2)});
